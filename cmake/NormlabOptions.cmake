@@ -1,0 +1,40 @@
+# Compiler settings shared by every target, and the helpers that declare targets.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+find_program(NORMLAB_CCACHE ccache)
+if(NORMLAB_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${NORMLAB_CCACHE})
+endif()
+find_program(NORMLAB_MOLD mold)
+if(NORMLAB_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+add_library(normlab_warnings INTERFACE)
+target_compile_options(normlab_warnings INTERFACE -Wall -Wextra -Werror)
+
+# normlab_library(NAME SOURCES... [PUBLIC libs...] [PRIVATE libs...])
+# One static library a folder; its own warnings are errors. Private links keep includes one-way.
+function(normlab_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PUBLIC ${arg_PUBLIC} PRIVATE normlab_warnings ${arg_PRIVATE})
+endfunction()
+
+# normlab_test(NAME SOURCES... [LIBS libs...] [LABELS labels...]): a GoogleTest binary, one ctest
+# entry for each of its cases.
+function(normlab_test name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBS;LABELS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE normlab_warnings ${arg_LIBS} GTest::gmock GTest::gtest_main)
+  include(GoogleTest)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 300)
+endfunction()
