@@ -1,0 +1,106 @@
+// What can be asked of a server, whatever the wire: rpc/ and http/ are thin faces over this.
+//
+//   absl::StatusOr<Principal> who = api.Authenticate(bearer_token);
+//   absl::StatusOr<v1::Run> run = api.CreateRun(*who, request);
+//
+// Errors carry canonical codes; INVALID_ARGUMENT carries the wrong fields (domain/violations.h).
+// Calls may wait for the disk (a commit, a read): make them on the api's own pool (`Post`), never
+// on a thread that serves sockets.
+#ifndef NORMLAB_SERVER_APP_API_H_
+#define NORMLAB_SERVER_APP_API_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "normlab/v1/device_service.pb.h"
+#include "normlab/v1/experiment_service.pb.h"
+#include "normlab/v1/run_service.pb.h"
+#include "normlab/v1/user_service.pb.h"
+#include "server/domain/event.h"
+
+namespace normlab::app {
+
+// Who asks.
+struct Principal {
+  std::string user;
+  std::string role;  // viewer | member | admin
+};
+
+// An event for one watcher: the shared event, and the token that is true once it was delivered
+// (empty while a history is being sent).
+struct WatchedEvent {
+  domain::EventPtr event;
+  std::string resume_token;
+};
+
+// One watcher's position in the streams it watches. Not thread-safe: one thread at a time.
+class Watch {
+ public:
+  virtual ~Watch() = default;
+  // The next events, or none when there is nothing at present. May read the database.
+  virtual absl::StatusOr<std::vector<WatchedEvent>> Next() = 0;
+  // True once every watched run has ended and its last event was returned.
+  virtual bool finished() const = 0;
+  // `wake` is called, from any thread and possibly more than once, when Next has something to
+  // return; it must be quick and must not call Next itself. Call with nullptr to be left alone.
+  virtual void OnReady(std::function<void()> wake) = 0;
+};
+
+// Numbers for /metrics.
+struct ServerMetrics {
+  int64_t queued_runs = 0;
+  int64_t active_runs = 0;
+  int64_t watchers = 0;
+  uint64_t points_stored = 0;   // since the start
+  uint64_t commits = 0;         // since the start
+  uint64_t sequence = 0;        // last one published
+  double uptime_seconds = 0;
+};
+
+class Api {
+ public:
+  virtual ~Api() = default;
+
+  // UNAUTHENTICATED with what to do about it, unless `token` is somebody's.
+  virtual absl::StatusOr<Principal> Authenticate(std::string_view token) = 0;
+
+  virtual absl::StatusOr<v1::Run> CreateRun(const Principal&, const v1::CreateRunRequest&) = 0;
+  virtual absl::StatusOr<v1::Run> GetRun(const Principal&, const v1::GetRunRequest&) = 0;
+  virtual absl::StatusOr<v1::ListRunsResponse> ListRuns(const Principal&,
+                                                        const v1::ListRunsRequest&) = 0;
+  virtual absl::StatusOr<v1::Run> CancelRun(const Principal&, const v1::CancelRunRequest&) = 0;
+  virtual absl::StatusOr<v1::ReadSeriesResponse> ReadSeries(const Principal&,
+                                                            const v1::ReadSeriesRequest&) = 0;
+  virtual absl::StatusOr<std::unique_ptr<Watch>> WatchRuns(const Principal&,
+                                                           const v1::WatchRunsRequest&) = 0;
+
+  virtual absl::StatusOr<v1::Experiment> CreateExperiment(const Principal&,
+                                                          const v1::CreateExperimentRequest&) = 0;
+  virtual absl::StatusOr<v1::Experiment> GetExperiment(const Principal&,
+                                                       const v1::GetExperimentRequest&) = 0;
+  virtual absl::StatusOr<v1::ListExperimentsResponse> ListExperiments(
+      const Principal&, const v1::ListExperimentsRequest&) = 0;
+  virtual absl::StatusOr<v1::ListPresetsResponse> ListPresets(const Principal&) = 0;
+
+  virtual absl::StatusOr<v1::ListDevicesResponse> ListDevices(const Principal&) = 0;
+
+  virtual absl::StatusOr<v1::User> GetMe(const Principal&) = 0;
+  virtual absl::StatusOr<v1::CreateLoginCodeResponse> CreateLoginCode(const Principal&) = 0;
+  // Needs no principal: the code stands for one.
+  virtual absl::StatusOr<v1::ExchangeLoginCodeResponse> ExchangeLoginCode(
+      const v1::ExchangeLoginCodeRequest&) = 0;
+
+  virtual ServerMetrics Metrics() = 0;
+
+  // Runs `work` soon on the api's pool. Any thread; never blocks.
+  virtual void Post(std::function<void()> work) = 0;
+};
+
+}  // namespace normlab::app
+
+#endif  // NORMLAB_SERVER_APP_API_H_
