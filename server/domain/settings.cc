@@ -1,0 +1,380 @@
+#include "server/domain/settings.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <system_error>
+
+#include "google/protobuf/descriptor.h"
+#include "normlab/v1/setting.pb.h"
+
+namespace normlab::domain {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Reflection;
+using normlab::v1::RunSpec;
+
+SettingType TypeOf(const FieldDescriptor& field) {
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT64:
+      return SettingType::kInteger;
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return SettingType::kNumber;
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return SettingType::kSwitch;
+    default:
+      return SettingType::kText;
+  }
+}
+
+SettingInfo InfoOf(const FieldDescriptor& field) {
+  const normlab::v1::Setting& declared = field.options().GetExtension(normlab::v1::setting);
+  SettingInfo info;
+  info.name = field.name();
+  info.field_number = field.number();
+  info.type = TypeOf(field);
+  info.group = declared.group();
+  info.help = declared.help();
+  info.default_text = declared.default_value();
+  info.auto_help = declared.auto_help();
+  info.choices.assign(declared.choices().begin(), declared.choices().end());
+  if (declared.has_minimum()) info.minimum = declared.minimum();
+  if (declared.has_maximum()) info.maximum = declared.maximum();
+  info.exclusive_minimum = declared.exclusive_minimum();
+  info.exclusive_maximum = declared.exclusive_maximum();
+  info.unit = declared.unit();
+  return info;
+}
+
+const FieldDescriptor* FieldOf(const SettingInfo& setting) {
+  return RunSpec::descriptor()->FindFieldByNumber(setting.field_number);
+}
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = (c >= 'A' && c <= 'Z') ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
+}
+
+std::string Underscored(std::string_view name) {
+  std::string result = Lower(name);
+  std::replace(result.begin(), result.end(), '-', '_');
+  return result;
+}
+
+// Shortest text that reads back as the same double, without the "e+" that people do not write.
+std::string NumberText(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  char buffer[40];
+  const auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), value);
+  std::string text(buffer, end);
+  if (const size_t plus = text.find("e+"); plus != std::string::npos) text.erase(plus + 1, 1);
+  return text;
+}
+
+// A bound of the declaration: whole numbers are written out, 1e12 is easier to read than its zeros.
+std::string BoundText(double value) {
+  const bool whole = std::floor(value) == value && std::abs(value) < 1e16;
+  const bool round = whole && value != 0 && std::fmod(value, 1e9) == 0;
+  return whole && !round ? std::to_string(static_cast<int64_t>(value)) : NumberText(value);
+}
+
+std::string RangeText(const SettingInfo& setting) {
+  const std::string low = setting.minimum ? BoundText(*setting.minimum) : "";
+  const std::string high = setting.maximum ? BoundText(*setting.maximum) : "";
+  if (setting.minimum && setting.maximum && !setting.exclusive_minimum &&
+      !setting.exclusive_maximum) {
+    return low + " to " + high;
+  }
+  std::vector<std::string> parts;
+  if (setting.minimum) {
+    parts.push_back(setting.exclusive_minimum ? "above " + low : "at least " + low);
+  }
+  if (setting.maximum) {
+    parts.push_back(setting.exclusive_maximum ? "below " + high : "at most " + high);
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// "" when the value is in range; else what is wrong, to follow "VALUE ".
+std::string RangeFault(const SettingInfo& setting, double value) {
+  if (!std::isfinite(value)) return "is not a finite number";
+  const bool too_small = setting.minimum && (setting.exclusive_minimum ? value <= *setting.minimum
+                                                                       : value < *setting.minimum);
+  const bool too_large = setting.maximum && (setting.exclusive_maximum ? value >= *setting.maximum
+                                                                       : value > *setting.maximum);
+  if (too_small) return "is too small";
+  if (too_large) return "is too large";
+  return "";
+}
+
+// What is wrong with a field that is set, in one sentence; "" when nothing is.
+std::string FaultOf(const RunSpec& spec, const SettingInfo& setting) {
+  const FieldDescriptor* field = FieldOf(setting);
+  const Reflection* reflection = spec.GetReflection();
+  std::string fault;
+  switch (setting.type) {
+    case SettingType::kSwitch:
+      return "";
+    case SettingType::kInteger:
+      fault = RangeFault(setting, static_cast<double>(reflection->GetInt64(spec, field)));
+      break;
+    case SettingType::kNumber:
+      fault = RangeFault(setting, reflection->GetDouble(spec, field));
+      break;
+    case SettingType::kText: {
+      const std::string value = reflection->GetString(spec, field);
+      const auto& choices = setting.choices;
+      if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) {
+        return "";
+      }
+      return fmt::format("\"{}\" is not a choice; use {}", value, AcceptedText(setting));
+    }
+  }
+  if (fault.empty()) return "";
+  return fmt::format("{} {}; use {}", ValueText(spec, setting.name), fault, AcceptedText(setting));
+}
+
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row[b.size()];
+}
+
+// learning_rate -> lr: how people abbreviate.
+std::string Initials(std::string_view name) {
+  std::string initials;
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (i == 0 || name[i - 1] == '_') initials += name[i];
+  }
+  return initials;
+}
+
+// How far `written` is from the real `name`; less is nearer. Abbreviations, and names that hold one
+// another (n_layers, batch), are near whatever their edit distance is.
+double NameDistance(const std::string& written, const std::string& name) {
+  if (name.find('_') != std::string::npos && written == Initials(name)) return 0.5;
+  const double edits = static_cast<double>(EditDistance(written, name));
+  const bool holds = written.size() >= 3 && (name.find(written) != std::string::npos ||
+                                             written.find(name) != std::string::npos);
+  return holds ? std::min(edits, 1.0 + edits / 100.0) : edits;
+}
+
+absl::Status WrongText(const SettingInfo& setting, std::string_view text, std::string_view fault) {
+  return absl::InvalidArgumentError(fmt::format("{}: \"{}\" {}", setting.name, text, fault));
+}
+
+std::string ArticleAndType(const SettingInfo& setting) {
+  const std::string or_auto = setting.HasAuto() ? " or auto" : "";
+  return setting.type == SettingType::kInteger ? "an integer" + or_auto : "a number" + or_auto;
+}
+
+// std::from_chars, whole text; a leading '+' is allowed because people write 1e+3 and +1.
+template <typename T>
+std::errc ParseWhole(std::string_view text, T& value) {
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return error;
+  return end == text.data() + text.size() ? std::errc() : std::errc::invalid_argument;
+}
+
+std::optional<bool> ParseSwitch(std::string_view text) {
+  const std::string lower = Lower(text);
+  for (const char* yes : {"true", "on", "yes", "1"}) {
+    if (lower == yes) return true;
+  }
+  for (const char* no : {"false", "off", "no", "0"}) {
+    if (lower == no) return false;
+  }
+  return std::nullopt;
+}
+
+// Stores the text in the field; range and choices are checked afterwards.
+absl::Status Store(RunSpec& spec, const SettingInfo& setting, std::string_view text) {
+  const FieldDescriptor* field = FieldOf(setting);
+  const Reflection* reflection = spec.GetReflection();
+  switch (setting.type) {
+    case SettingType::kText:
+      reflection->SetString(&spec, field, std::string(text));
+      return absl::OkStatus();
+    case SettingType::kSwitch: {
+      const std::optional<bool> value = ParseSwitch(text);
+      if (!value) return WrongText(setting, text, "is not true or false");
+      reflection->SetBool(&spec, field, *value);
+      return absl::OkStatus();
+    }
+    case SettingType::kInteger: {
+      int64_t value = 0;
+      const std::errc error = ParseWhole(text, value);
+      if (error == std::errc::result_out_of_range) {
+        return WrongText(setting, text, "is out of range; use " + AcceptedText(setting));
+      }
+      if (error != std::errc()) {
+        return WrongText(setting, text, "is not " + ArticleAndType(setting));
+      }
+      reflection->SetInt64(&spec, field, value);
+      return absl::OkStatus();
+    }
+    case SettingType::kNumber: {
+      double value = 0;
+      const std::errc error = ParseWhole(text, value);
+      if (error == std::errc::result_out_of_range) {
+        return WrongText(setting, text, "is out of range; use " + AcceptedText(setting));
+      }
+      if (error != std::errc()) {
+        return WrongText(setting, text, "is not " + ArticleAndType(setting));
+      }
+      reflection->SetDouble(&spec, field, value);
+      return absl::OkStatus();
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string_view SettingTypeName(SettingType type) {
+  switch (type) {
+    case SettingType::kInteger:
+      return "integer";
+    case SettingType::kNumber:
+      return "number";
+    case SettingType::kSwitch:
+      return "switch";
+    case SettingType::kText:
+      break;
+  }
+  return "text";
+}
+
+const std::vector<SettingInfo>& Settings() {
+  static const auto* settings = [] {
+    auto* list = new std::vector<SettingInfo>;
+    const google::protobuf::Descriptor* spec = RunSpec::descriptor();
+    for (int i = 0; i < spec->field_count(); ++i) list->push_back(InfoOf(*spec->field(i)));
+    return list;
+  }();
+  return *settings;
+}
+
+std::vector<std::string> SettingGroups() {
+  std::vector<std::string> groups;
+  for (const SettingInfo& setting : Settings()) {
+    if (std::find(groups.begin(), groups.end(), setting.group) == groups.end()) {
+      groups.push_back(setting.group);
+    }
+  }
+  return groups;
+}
+
+const SettingInfo* FindSetting(std::string_view name) {
+  const std::string wanted = Underscored(name);
+  for (const SettingInfo& setting : Settings()) {
+    if (setting.name == wanted) return &setting;
+  }
+  return nullptr;
+}
+
+std::optional<std::string> NearestName(std::string_view name) {
+  const std::string written = Underscored(name);
+  const SettingInfo* best = nullptr;
+  double best_distance = 0;
+  for (const SettingInfo& setting : Settings()) {
+    const double distance = NameDistance(written, setting.name);
+    if (best == nullptr || distance < best_distance) {
+      best = &setting;
+      best_distance = distance;
+    }
+  }
+  // Beyond a third of its letters wrong, a suggestion is noise.
+  const double limit = std::max(2.0, static_cast<double>(written.size()) / 3.0);
+  if (best == nullptr || best_distance > limit || written.size() < 2) return std::nullopt;
+  return best->name;
+}
+
+absl::Status SetFromText(RunSpec& spec, std::string_view name, std::string_view text) {
+  const SettingInfo* setting = FindSetting(name);
+  if (setting == nullptr) {
+    const std::optional<std::string> nearest = NearestName(name);
+    const std::string hint = nearest ? fmt::format("; did you mean {}?", *nearest) : "";
+    return absl::InvalidArgumentError(fmt::format("there is no setting \"{}\"{}", name, hint));
+  }
+  if (setting->type != SettingType::kText && setting->HasAuto() && text == "auto") {
+    spec.GetReflection()->ClearField(&spec, FieldOf(*setting));
+    return absl::OkStatus();
+  }
+  RunSpec changed = spec;
+  if (absl::Status status = Store(changed, *setting, text); !status.ok()) return status;
+  if (const std::string fault = FaultOf(changed, *setting); !fault.empty()) {
+    return absl::InvalidArgumentError(fmt::format("{}: {}", setting->name, fault));
+  }
+  spec = changed;
+  return absl::OkStatus();
+}
+
+std::string ValueText(const RunSpec& spec, std::string_view name) {
+  const SettingInfo* setting = FindSetting(name);
+  if (setting == nullptr) return "";
+  const FieldDescriptor* field = FieldOf(*setting);
+  const Reflection* reflection = spec.GetReflection();
+  if (!reflection->HasField(spec, field)) return setting->default_text;
+  switch (setting->type) {
+    case SettingType::kInteger:
+      return std::to_string(reflection->GetInt64(spec, field));
+    case SettingType::kNumber:
+      return NumberText(reflection->GetDouble(spec, field));
+    case SettingType::kSwitch:
+      return reflection->GetBool(spec, field) ? "true" : "false";
+    case SettingType::kText:
+      break;
+  }
+  return reflection->GetString(spec, field);
+}
+
+bool IsSet(const RunSpec& spec, std::string_view name) {
+  const SettingInfo* setting = FindSetting(name);
+  return setting != nullptr && spec.GetReflection()->HasField(spec, FieldOf(*setting));
+}
+
+void FillDefaults(RunSpec& spec) {
+  for (const SettingInfo& setting : Settings()) {
+    if (setting.HasAuto() || setting.default_text.empty()) continue;
+    if (spec.GetReflection()->HasField(spec, FieldOf(setting))) continue;
+    // A declared default that does not read back is a fault of the declaration: a test walks them.
+    Store(spec, setting, setting.default_text).IgnoreError();
+  }
+}
+
+std::vector<FieldViolation> CheckRanges(const RunSpec& spec) {
+  std::vector<FieldViolation> violations;
+  for (const SettingInfo& setting : Settings()) {
+    if (!spec.GetReflection()->HasField(spec, FieldOf(setting))) continue;
+    std::string fault = FaultOf(spec, setting);
+    if (!fault.empty()) violations.push_back({"spec." + setting.name, std::move(fault)});
+  }
+  return violations;
+}
+
+std::string AcceptedText(const SettingInfo& setting) {
+  if (setting.type == SettingType::kSwitch) return "true or false";
+  if (setting.type == SettingType::kText)
+    return fmt::format("{}", fmt::join(setting.choices, ", "));
+  return RangeText(setting);
+}
+
+}  // namespace normlab::domain
