@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "normlab/v1/run_spec.pb.h"
+#include "server/domain/violations.h"
 
 namespace normlab::domain {
 
@@ -71,12 +72,6 @@ bool IsSet(const normlab::v1::RunSpec& spec, std::string_view name);
 // Sets every absent setting whose default is a value. Those with the default "auto" stay absent
 // (and a text "auto" stays "auto"): they follow from other settings.
 void FillDefaults(normlab::v1::RunSpec& spec);
-
-// What is wrong with one field, in the words of google.rpc.BadRequest.
-struct FieldViolation {
-  std::string field;        // "spec.layers"
-  std::string description;  // says what the value is and what would be accepted
-};
 
 // Every setting outside its range or choices. Rules between settings are not looked at here.
 std::vector<FieldViolation> CheckRanges(const normlab::v1::RunSpec& spec);

@@ -1,0 +1,20 @@
+// The experiments that the server can make by name. A preset is data: its runs are ordinary specs.
+#ifndef NORMLAB_SERVER_DOMAIN_PRESETS_H_
+#define NORMLAB_SERVER_DOMAIN_PRESETS_H_
+
+#include <string_view>
+#include <vector>
+
+#include "normlab/v1/experiment_service.pb.h"
+
+namespace normlab::domain {
+
+// In the order in which people should meet them.
+const std::vector<v1::Preset>& Presets();
+
+// Null when there is none of that name.
+const v1::Preset* FindPreset(std::string_view name);
+
+}  // namespace normlab::domain
+
+#endif  // NORMLAB_SERVER_DOMAIN_PRESETS_H_

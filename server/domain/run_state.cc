@@ -1,0 +1,115 @@
+#include "server/domain/run_state.h"
+
+#include <csignal>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace normlab::domain {
+namespace {
+
+using v1::Run;
+
+std::string SignalName(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name == nullptr ? absl::StrCat("signal ", signal)
+                         : absl::StrCat("signal ", signal, " (SIG", name, ")");
+}
+
+std::string WithStep(std::string reason, int64_t last_step) {
+  return absl::StrCat(reason, last_step > 0 ? absl::StrCat(" after step ", last_step)
+                                            : " before the first step");
+}
+
+TerminalState StateWithoutOutcome(const AttemptEnd& end) {
+  if (end.lost) {
+    return {Run::STATE_FAILED,
+            absl::StrCat(WithStep("the trainer was lost", end.last_step), ": ", end.detail)};
+  }
+  if (end.exit_signal) {
+    std::string reason = WithStep(
+        absl::StrCat("the trainer was ended by ", SignalName(*end.exit_signal)), end.last_step);
+    if (*end.exit_signal == SIGKILL) {
+      absl::StrAppend(&reason, "; if nobody killed it, the machine ran out of memory (it had used ",
+                      end.max_rss_bytes >> 20, " MiB)");
+    }
+    return {Run::STATE_FAILED, reason};
+  }
+  return {Run::STATE_FAILED,
+          absl::StrCat(WithStep(absl::StrCat("the trainer exited with code ",
+                                             end.exit_code.value_or(-1), " without a result"),
+                                end.last_step),
+                       "; its log says more")};
+}
+
+}  // namespace
+
+bool IsTerminal(RunState state) { return state >= Run::STATE_SUCCEEDED; }
+
+bool IsActive(RunState state) {
+  return state == Run::STATE_STARTING || state == Run::STATE_RUNNING ||
+         state == Run::STATE_PAUSING || state == Run::STATE_CANCELLING;
+}
+
+bool MayFollow(RunState from, RunState to) {
+  if (IsTerminal(from)) return false;
+  switch (to) {
+    case Run::STATE_QUEUED:
+      return from == Run::STATE_STARTING || from == Run::STATE_PAUSED;
+    case Run::STATE_STARTING:
+      return from == Run::STATE_QUEUED;
+    case Run::STATE_RUNNING:
+      return from == Run::STATE_STARTING;
+    case Run::STATE_CANCELLING:
+      return from == Run::STATE_STARTING || from == Run::STATE_RUNNING;
+    case Run::STATE_CANCELLED:
+      return from == Run::STATE_QUEUED || from == Run::STATE_STARTING ||
+             from == Run::STATE_CANCELLING;
+    case Run::STATE_SUCCEEDED:
+    case Run::STATE_FAILED:
+    case Run::STATE_DIVERGED:
+    case Run::STATE_TIMED_OUT:
+      return IsActive(from);
+    default:
+      return false;
+  }
+}
+
+std::string_view StateWord(RunState state) {
+  switch (state) {
+    case Run::STATE_QUEUED: return "queued";
+    case Run::STATE_STARTING: return "starting";
+    case Run::STATE_RUNNING: return "running";
+    case Run::STATE_PAUSING: return "pausing";
+    case Run::STATE_PAUSED: return "paused";
+    case Run::STATE_CANCELLING: return "cancelling";
+    case Run::STATE_SUCCEEDED: return "succeeded";
+    case Run::STATE_FAILED: return "failed";
+    case Run::STATE_CANCELLED: return "cancelled";
+    case Run::STATE_DIVERGED: return "diverged";
+    case Run::STATE_TIMED_OUT: return "timed out";
+    default: return "unknown";
+  }
+}
+
+TerminalState StateAfter(const AttemptEnd& end, bool cancelling) {
+  using Outcome = AttemptEnd::Outcome;
+  switch (end.outcome) {
+    case Outcome::kSucceeded:
+      return {Run::STATE_SUCCEEDED, ""};
+    case Outcome::kDiverged:
+      return {Run::STATE_DIVERGED, end.outcome_reason};
+    case Outcome::kFailed:
+      return {Run::STATE_FAILED, end.outcome_reason};
+    case Outcome::kStopped:
+      if (cancelling) return {Run::STATE_CANCELLED, WithStep("cancelled", end.last_step)};
+      return {Run::STATE_FAILED,
+              WithStep("the trainer was told to stop from outside normlab", end.last_step)};
+    case Outcome::kNone:
+      if (cancelling) return {Run::STATE_CANCELLED, WithStep("cancelled", end.last_step)};
+      return StateWithoutOutcome(end);
+  }
+  return {Run::STATE_FAILED, "unknown outcome"};
+}
+
+}  // namespace normlab::domain
