@@ -11,6 +11,7 @@
 
 #include "google/protobuf/descriptor.h"
 #include "normlab/v1/setting.pb.h"
+#include "server/domain/nearest.h"
 
 namespace normlab::domain {
 namespace {
@@ -53,18 +54,6 @@ SettingInfo InfoOf(const FieldDescriptor& field) {
 
 const FieldDescriptor* FieldOf(const SettingInfo& setting) {
   return RunSpec::descriptor()->FindFieldByNumber(setting.field_number);
-}
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = (c >= 'A' && c <= 'Z') ? static_cast<char>(c - 'A' + 'a') : c;
-  return lower;
-}
-
-std::string Underscored(std::string_view name) {
-  std::string result = Lower(name);
-  std::replace(result.begin(), result.end(), '-', '_');
-  return result;
 }
 
 // Shortest text that reads back as the same double, without the "e+" that people do not write.
@@ -141,40 +130,6 @@ std::string FaultOf(const RunSpec& spec, const SettingInfo& setting) {
   return fmt::format("{} {}; use {}", ValueText(spec, setting.name), fault, AcceptedText(setting));
 }
 
-size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
-}
-
-// learning_rate -> lr: how people abbreviate.
-std::string Initials(std::string_view name) {
-  std::string initials;
-  for (size_t i = 0; i < name.size(); ++i) {
-    if (i == 0 || name[i - 1] == '_') initials += name[i];
-  }
-  return initials;
-}
-
-// How far `written` is from the real `name`; less is nearer. Abbreviations, and names that hold one
-// another (n_layers, batch), are near whatever their edit distance is.
-double NameDistance(const std::string& written, const std::string& name) {
-  if (name.find('_') != std::string::npos && written == Initials(name)) return 0.5;
-  const double edits = static_cast<double>(EditDistance(written, name));
-  const bool holds = written.size() >= 3 && (name.find(written) != std::string::npos ||
-                                             written.find(name) != std::string::npos);
-  return holds ? std::min(edits, 1.0 + edits / 100.0) : edits;
-}
-
 absl::Status WrongText(const SettingInfo& setting, std::string_view text, std::string_view fault) {
   return absl::InvalidArgumentError(fmt::format("{}: \"{}\" {}", setting.name, text, fault));
 }
@@ -194,7 +149,7 @@ std::errc ParseWhole(std::string_view text, T& value) {
 }
 
 std::optional<bool> ParseSwitch(std::string_view text) {
-  const std::string lower = Lower(text);
+  const std::string lower = Underscored(text);
   for (const char* yes : {"true", "on", "yes", "1"}) {
     if (lower == yes) return true;
   }
@@ -291,20 +246,9 @@ const SettingInfo* FindSetting(std::string_view name) {
 }
 
 std::optional<std::string> NearestName(std::string_view name) {
-  const std::string written = Underscored(name);
-  const SettingInfo* best = nullptr;
-  double best_distance = 0;
-  for (const SettingInfo& setting : Settings()) {
-    const double distance = NameDistance(written, setting.name);
-    if (best == nullptr || distance < best_distance) {
-      best = &setting;
-      best_distance = distance;
-    }
-  }
-  // Beyond a third of its letters wrong, a suggestion is noise.
-  const double limit = std::max(2.0, static_cast<double>(written.size()) / 3.0);
-  if (best == nullptr || best_distance > limit || written.size() < 2) return std::nullopt;
-  return best->name;
+  std::vector<std::string> names;
+  for (const SettingInfo& setting : Settings()) names.push_back(setting.name);
+  return NearestOf(name, names);
 }
 
 absl::Status SetFromText(RunSpec& spec, std::string_view name, std::string_view text) {
