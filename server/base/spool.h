@@ -163,7 +163,7 @@ class SpoolReader {
   SpoolReader(std::string_view window, uint64_t position, std::string name);
   absl::Status ReadFirst();
   bool ReadRecord();
-  bool Fail(std::string_view what);
+  bool Fail(const std::string& what);
 
   std::shared_ptr<const std::string> copy_;  // behind `window_`, when it is ours
   std::string_view window_;                  // [position of the next record, head)
