@@ -13,14 +13,14 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "server/base/strings.h"
 
 namespace normlab {
 namespace {
 
 absl::Status FromErrno(std::string_view what, const std::filesystem::path& path) {
   const int error = errno;
-  return absl::ErrnoToStatus(error, absl::StrCat(what, " ", path.string()));
+  return absl::ErrnoToStatus(error, StrCat(what, " ", path.string()));
 }
 
 class Fd {
@@ -71,7 +71,7 @@ absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path) {
 
 absl::Status WritePrivateFile(const std::filesystem::path& path, std::string_view content) {
   const std::filesystem::path temporary =
-      absl::StrCat(path.string(), ".", getpid(), ".tmp");
+      StrCat(path.string(), ".", getpid(), ".tmp");
   unlink(temporary.c_str());
   {
     Fd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -88,20 +88,20 @@ absl::Status MakePrivateDirectory(const std::filesystem::path& path) {
   if (!path.parent_path().empty()) std::filesystem::create_directories(path.parent_path(), error);
   if (error) {
     return absl::FailedPreconditionError(
-        absl::StrCat("cannot create ", path.parent_path().string(), ": ", error.message()));
+        StrCat("cannot create ", path.parent_path().string(), ": ", error.message()));
   }
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return FromErrno("cannot create", path);
   struct stat info;
   if (lstat(path.c_str(), &info) != 0) return FromErrno("cannot look at", path);
   if (!S_ISDIR(info.st_mode)) {
-    return absl::FailedPreconditionError(absl::StrCat(path.string(), " is not a folder"));
+    return absl::FailedPreconditionError(StrCat(path.string(), " is not a folder"));
   }
   if (info.st_uid != geteuid()) {
     return absl::FailedPreconditionError(
-        absl::StrCat(path.string(), " belongs to another user (uid ", info.st_uid, ")"));
+        StrCat(path.string(), " belongs to another user (uid ", info.st_uid, ")"));
   }
   if ((info.st_mode & 077) != 0) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return absl::FailedPreconditionError(StrCat(
         path.string(), " is open to other users; close it with: chmod 700 ", path.string()));
   }
   return absl::OkStatus();
@@ -125,11 +125,11 @@ absl::StatusOr<FileLock> FileLock::Take(const std::filesystem::path& path) {
     if (errno != EWOULDBLOCK) return FromErrno("cannot lock", path);
     const absl::StatusOr<std::string> holder = ReadFile(path);
     return absl::FailedPreconditionError(
-        absl::StrCat(path.parent_path().string(), " is in use by process ",
+        StrCat(path.parent_path().string(), " is in use by process ",
                      holder.ok() && !holder->empty() ? *holder : "(unknown)"));
   }
   if (ftruncate(lock.fd_, 0) != 0) return FromErrno("cannot write", path);
-  if (absl::Status status = WriteAll(lock.fd_, absl::StrCat(getpid()), path); !status.ok()) {
+  if (absl::Status status = WriteAll(lock.fd_, StrCat(getpid()), path); !status.ok()) {
     return status;
   }
   return lock;

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/str_cat.h"
+#include "server/base/strings.h"
 
 namespace normlab {
 namespace {
@@ -18,8 +18,8 @@ void Log(spdlog::level::level_enum level, std::string_view phrase, LogFields fie
   for (const auto& [key, value] : fields) {
     const bool plain =
         !value.empty() && value.find_first_of(" \"\\=\n\r\t") == std::string::npos;
-    absl::StrAppend(&line, " ", key, "=",
-                    plain ? value : absl::StrCat("\"", absl::Utf8SafeCEscape(value), "\""));
+    StrAppend(&line, " ", key, "=",
+                    plain ? value : StrCat("\"", absl::Utf8SafeCEscape(value), "\""));
   }
   logger.log(level, "{}", line);
 }

@@ -3,7 +3,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
+#include "server/base/strings.h"
 
 namespace normlab::domain {
 namespace {
@@ -12,31 +12,31 @@ using v1::Run;
 
 std::string SignalName(int signal) {
   const char* name = sigabbrev_np(signal);
-  return name == nullptr ? absl::StrCat("signal ", signal)
-                         : absl::StrCat("signal ", signal, " (SIG", name, ")");
+  return name == nullptr ? StrCat("signal ", signal)
+                         : StrCat("signal ", signal, " (SIG", name, ")");
 }
 
 std::string WithStep(std::string reason, int64_t last_step) {
-  return absl::StrCat(reason, last_step > 0 ? absl::StrCat(" after step ", last_step)
+  return StrCat(reason, last_step > 0 ? StrCat(" after step ", last_step)
                                             : " before the first step");
 }
 
 TerminalState StateWithoutOutcome(const AttemptEnd& end) {
   if (end.lost) {
     return {Run::STATE_FAILED,
-            absl::StrCat(WithStep("the trainer was lost", end.last_step), ": ", end.detail)};
+            StrCat(WithStep("the trainer was lost", end.last_step), ": ", end.detail)};
   }
   if (end.exit_signal) {
     std::string reason = WithStep(
-        absl::StrCat("the trainer was ended by ", SignalName(*end.exit_signal)), end.last_step);
+        StrCat("the trainer was ended by ", SignalName(*end.exit_signal)), end.last_step);
     if (*end.exit_signal == SIGKILL) {
-      absl::StrAppend(&reason, "; if nobody killed it, the machine ran out of memory (it had used ",
+      StrAppend(&reason, "; if nobody killed it, the machine ran out of memory (it had used ",
                       end.max_rss_bytes >> 20, " MiB)");
     }
     return {Run::STATE_FAILED, reason};
   }
   return {Run::STATE_FAILED,
-          absl::StrCat(WithStep(absl::StrCat("the trainer exited with code ",
+          StrCat(WithStep(StrCat("the trainer exited with code ",
                                              end.exit_code.value_or(-1), " without a result"),
                                 end.last_step),
                        "; its log says more")};

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-#include "absl/strings/str_cat.h"
+#include "server/base/strings.h"
 #include "server/domain/settings.h"
 
 namespace normlab::domain {
@@ -24,7 +24,7 @@ int64_t WarmupSteps(const RunSpec& spec) {
 void CheckCombinations(const RunSpec& given, const RunSpec& effective,
                        std::vector<FieldViolation>& wrong) {
   if (effective.d_model() % effective.heads() != 0) {
-    wrong.push_back({"spec.heads", absl::StrCat(effective.heads(), " heads do not divide d_model ",
+    wrong.push_back({"spec.heads", StrCat(effective.heads(), " heads do not divide d_model ",
                                                 effective.d_model(),
                                                 "; choose a divisor of d_model")});
   }
@@ -38,7 +38,7 @@ void CheckMachine(const RunSpec& effective, const MachineLimits& limits,
                   std::vector<FieldViolation>& wrong) {
   if (effective.threads() > limits.cpu_threads) {
     wrong.push_back({"spec.threads",
-                     absl::StrCat(effective.threads(), " threads are more than the ",
+                     StrCat(effective.threads(), " threads are more than the ",
                                   limits.cpu_threads, " this machine lends; ask for at most ",
                                   limits.cpu_threads)});
   }
@@ -46,7 +46,7 @@ void CheckMachine(const RunSpec& effective, const MachineLimits& limits,
   if (limits.memory_bytes > 0 && needed > static_cast<double>(limits.memory_bytes)) {
     wrong.push_back(
         {"spec.d_model",
-         absl::StrCat("the model needs at least ", std::ceil(needed / (1 << 30)),
+         StrCat("the model needs at least ", std::ceil(needed / (1 << 30)),
                       " GiB and this machine has ", limits.memory_bytes >> 30,
                       " GiB; make layers, d_model, ffn_width, vocab_size, batch_size or "
                       "sequence_length smaller")});
@@ -105,7 +105,7 @@ std::vector<FieldViolation> CheckDisplayName(std::string_view field, std::string
   const std::string where(field);
   if (name.empty()) return {{where, "is empty; give a name of 1 to 300 bytes"}};
   if (name.size() > 300) {
-    return {{where, absl::StrCat("is ", name.size(), " bytes long; a name has at most 300")}};
+    return {{where, StrCat("is ", name.size(), " bytes long; a name has at most 300")}};
   }
   for (const char c : name) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {

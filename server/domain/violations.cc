@@ -1,6 +1,5 @@
 #include "server/domain/violations.h"
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,7 +33,7 @@ absl::Status InvalidFields(const std::vector<FieldViolation>& violations) {
 
 std::vector<FieldViolation> Violations(const absl::Status& status) {
   std::vector<FieldViolation> violations;
-  const std::optional<absl::Cord> payload = status.GetPayload(kTypeUrl);
+  const auto payload = status.GetPayload(kTypeUrl);
   google::rpc::BadRequest details;
   if (!payload || !details.ParseFromString(std::string(*payload))) return violations;
   for (const auto& violation : details.field_violations()) {

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "server/base/strings.h"
 
 namespace normlab::storage {
 namespace {
@@ -37,7 +37,7 @@ absl::StatusCode CodeOf(int code) {
 
 absl::Status ErrorOf(sqlite3* connection, int code) {
   return absl::Status(CodeOf(code),
-                      absl::StrCat("database: ", connection != nullptr ? sqlite3_errmsg(connection)
+                      StrCat("database: ", connection != nullptr ? sqlite3_errmsg(connection)
                                                                        : sqlite3_errstr(code)));
 }
 
@@ -115,7 +115,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::filesystem::
   if (access == Access::kReadWrite) {
     // SQLite would create the file by the umask; what it holds is nobody else's business.
     const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path.string()));
+    if (fd < 0) return absl::ErrnoToStatus(errno, StrCat("cannot open ", path.string()));
     close(fd);
   }
   sqlite3* connection = nullptr;

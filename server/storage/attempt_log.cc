@@ -1,0 +1,274 @@
+#include "server/storage/attempt_log.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "server/base/strings.h"
+
+namespace normlab::storage {
+namespace {
+
+using worker::v1::Record;
+
+constexpr std::chrono::milliseconds kProgressPeriod(250);
+constexpr std::chrono::seconds kRateWindow(5);
+
+void UpdateSummary(const std::string& name, int64_t step, double value, v1::Summary& summary) {
+  const bool is_loss = name == "loss";
+  if (!is_loss && name != "gradient_norm") return;
+  if (!std::isfinite(value) && !summary.has_first_bad_step()) summary.set_first_bad_step(step);
+  if (is_loss) {
+    summary.set_final_loss(value);
+    if (std::isfinite(value) && (!summary.has_min_loss() || value < summary.min_loss())) {
+      summary.set_min_loss(value);
+    }
+  } else {
+    summary.set_final_gradient_norm(value);
+    if (!std::isnan(value) &&
+        (!summary.has_max_gradient_norm() || value > summary.max_gradient_norm())) {
+      summary.set_max_gradient_norm(value);
+    }
+  }
+}
+
+void BindReal(Statement& statement, int parameter, double value) {
+  if (std::isnan(value)) {
+    statement.BindNull(parameter);
+  } else {
+    statement.Bind(parameter, value);
+  }
+}
+
+void BindReal(Statement& statement, int parameter, bool present, double value) {
+  if (present) {
+    BindReal(statement, parameter, value);
+  } else {
+    statement.BindNull(parameter);
+  }
+}
+
+}  // namespace
+
+absl::Status AttemptLog::Append(WriteContext& context, int64_t attempt, uint64_t first_sequence,
+                                const std::vector<std::string>& records) {
+  absl::StatusOr<Open*> found = Find(context, attempt);
+  if (!found.ok()) return found.status();
+  Open& open = **found;
+  if (first_sequence > open.row.persisted_sequence + 1) {
+    return absl::OutOfRangeError(StrCat("records ", open.row.persisted_sequence + 1, " to ",
+                                              first_sequence - 1, " are missing"));
+  }
+  Batch batch;
+  for (size_t i = 0; i < records.size(); ++i) {
+    const uint64_t sequence = first_sequence + i;
+    if (sequence <= open.row.persisted_sequence) continue;
+    Record record;
+    if (!record.ParseFromString(records[i])) {
+      return absl::InvalidArgumentError(StrCat("record ", sequence, " cannot be read"));
+    }
+    if (auto status = StoreRecord(context, open, record, batch); !status.ok()) return status;
+    open.row.persisted_sequence = sequence;
+  }
+  if (absl::Status status = WriteTotals(context, open, batch); !status.ok()) return status;
+  points_stored_.fetch_add(batch.rows, std::memory_order_relaxed);
+  PublishBatch(context, open, batch);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<AttemptLog::Open*> AttemptLog::Find(WriteContext& context, int64_t attempt) {
+  if (auto found = open_.find(attempt); found != open_.end()) return &found->second;
+  Open open;
+  std::string run_id;
+  {
+    Statement select = context.database.Prepared("SELECT run FROM attempts WHERE id = ?1");
+    select.Bind(1, attempt);
+    if (!select.Step()) {
+      return select.status().ok() ? absl::NotFoundError("there is no such attempt")
+                                  : select.status();
+    }
+    run_id = select.Text(0);
+  }
+  absl::StatusOr<std::vector<AttemptRow>> rows = ReadAttempts(context.database, run_id);
+  if (!rows.ok()) return rows.status();
+  for (AttemptRow& row : *rows) {
+    if (row.id == attempt) open.row = std::move(row);
+  }
+  absl::StatusOr<v1::Run> run = ReadRun(context.database, run_id);
+  if (!run.ok()) return run.status();
+  open.total_steps = run->progress().steps();
+  // A fresh attempt starts a fresh summary; one that is being resumed goes on with it.
+  if (open.row.persisted_sequence > 0 || open.row.resumed_from_step > 0) {
+    open.summary = run->summary();
+  }
+  Statement select = context.database.Prepared(
+      "SELECT id, name FROM series WHERE attempt = ?1 ORDER BY position");
+  select.Bind(1, attempt);
+  while (select.Step()) {
+    open.series_ids.push_back(select.Integer(0));
+    open.series_names.push_back(select.Text(1));
+  }
+  if (!select.status().ok()) return select.status();
+  return &open_.emplace(attempt, std::move(open)).first->second;
+}
+
+absl::Status AttemptLog::StoreRecord(WriteContext& context, Open& open, const Record& record,
+                                     Batch& batch) {
+  switch (record.record_case()) {
+    case Record::kModel:
+      open.summary.set_parameter_count(record.model().parameter_count());
+      open.summary.set_flops_per_step(record.model().flops_per_step());
+      open.summary.set_instruction_set(record.model().instruction_set());
+      batch.snapshot_changed = true;
+      return absl::OkStatus();
+    case Record::kSeries:
+      return DeclareSeries(context, open, record.series());
+    case Record::kStep:
+      return StoreStep(context, open, record.step(), batch);
+    case Record::kFinished:
+      open.row.outcome = record.finished().outcome();
+      open.row.outcome_reason = record.finished().reason();
+      return absl::OkStatus();
+    case Record::RECORD_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError("a record of an unknown kind");
+}
+
+absl::Status AttemptLog::DeclareSeries(WriteContext& context, Open& open,
+                                       const worker::v1::SeriesDeclared& declared) {
+  for (const std::string& name : declared.names()) {
+    if (name.empty() || name.size() > 300) {
+      return absl::InvalidArgumentError("a series name must have 1 to 300 bytes");
+    }
+    Statement insert = context.database.Prepared(
+        "INSERT INTO series (attempt, position, name) VALUES (?1, ?2, ?3) RETURNING id");
+    insert.Bind(1, open.row.id);
+    insert.Bind(2, static_cast<int64_t>(open.series_ids.size()));
+    insert.Bind(3, name);
+    if (!insert.Step()) return insert.status();
+    open.series_ids.push_back(insert.Integer(0));
+    open.series_names.push_back(name);
+    if (absl::Status status = insert.Run(); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AttemptLog::StoreStep(WriteContext& context, Open& open, const worker::v1::Step& step,
+                                   Batch& batch) {
+  if (step.series_size() != step.values_size()) {
+    return absl::InvalidArgumentError("a step with a different number of series and values");
+  }
+  if (step.step() <= open.row.last_step) {
+    return absl::InvalidArgumentError(
+        StrCat("step ", step.step(), " after step ", open.row.last_step));
+  }
+  Statement insert = context.database.Prepared(
+      "INSERT INTO points (series, step, value) VALUES (?1, ?2, ?3)");
+  insert.Bind(2, step.step());
+  for (int i = 0; i < step.series_size(); ++i) {
+    const uint32_t series = step.series(i);
+    if (series >= open.series_ids.size()) {
+      return absl::InvalidArgumentError(StrCat("series ", series, " was never declared"));
+    }
+    insert.Bind(1, open.series_ids[series]);
+    BindReal(insert, 3, step.values(i));
+    if (absl::Status status = insert.Run(); !status.ok()) return status;
+    insert.Reset();
+    v1::Column& column = batch.columns[series];
+    column.add_steps(step.step());
+    column.add_values(step.values(i));
+    UpdateSummary(open.series_names[series], step.step(), step.values(i), open.summary);
+  }
+  open.row.last_step = step.step();
+  batch.rows += static_cast<uint64_t>(step.series_size());
+  batch.has_steps = true;
+  return absl::OkStatus();
+}
+
+absl::Status AttemptLog::WriteTotals(WriteContext& context, const Open& open, const Batch& batch) {
+  Statement attempt = context.database.Prepared(
+      "UPDATE attempts SET last_step = ?2, persisted_sequence = ?3, outcome = ?4, "
+      "outcome_reason = ?5 WHERE id = ?1");
+  attempt.Bind(1, open.row.id);
+  attempt.Bind(2, open.row.last_step);
+  attempt.Bind(3, static_cast<int64_t>(open.row.persisted_sequence));
+  attempt.Bind(4, int64_t{open.row.outcome});
+  attempt.Bind(5, open.row.outcome_reason);
+  if (absl::Status status = attempt.Run(); !status.ok()) return status;
+  const v1::Summary& summary = open.summary;
+  Statement run = context.database.Prepared(
+      "UPDATE runs SET step = ?2, final_loss = ?3, min_loss = ?4, final_gradient_norm = ?5, "
+      "max_gradient_norm = ?6, first_bad_step = ?7, parameter_count = ?8, flops_per_step = ?9, "
+      "instruction_set = ?10, changed_sequence = iif(?11, ?12, changed_sequence) WHERE id = ?1");
+  run.Bind(1, open.row.run);
+  run.Bind(2, open.row.last_step);
+  BindReal(run, 3, summary.has_final_loss(), summary.final_loss());
+  BindReal(run, 4, summary.has_min_loss(), summary.min_loss());
+  BindReal(run, 5, summary.has_final_gradient_norm(), summary.final_gradient_norm());
+  BindReal(run, 6, summary.has_max_gradient_norm(), summary.max_gradient_norm());
+  run.Bind(7, summary.has_first_bad_step() ? std::optional<int64_t>(summary.first_bad_step())
+                                           : std::nullopt);
+  run.Bind(8, summary.has_parameter_count() ? std::optional<int64_t>(summary.parameter_count())
+                                            : std::nullopt);
+  BindReal(run, 9, summary.has_flops_per_step(), summary.flops_per_step());
+  run.Bind(10, summary.instruction_set());
+  run.Bind(11, int64_t{batch.snapshot_changed});
+  run.Bind(12, static_cast<int64_t>(context.sequence));
+  if (absl::Status status = run.Run(); !status.ok()) return status;
+  if (!batch.has_steps) return absl::OkStatus();
+  Statement journal = context.database.Prepared(
+      "INSERT INTO journal (attempt, sequence, last_step) VALUES (?1, ?2, ?3)");
+  journal.Bind(1, open.row.id);
+  journal.Bind(2, static_cast<int64_t>(context.sequence));
+  journal.Bind(3, open.row.last_step);
+  return journal.Run();
+}
+
+void AttemptLog::PublishBatch(WriteContext& context, Open& open, Batch& batch) {
+  if (batch.snapshot_changed) {
+    if (absl::StatusOr<v1::Run> run = ReadRun(context.database, open.row.run); run.ok()) {
+      v1::WatchRunsResponse snapshot;
+      *snapshot.mutable_run() = *std::move(run);
+      context.Publish(open.row.run, std::move(snapshot));
+    }
+  }
+  if (!batch.has_steps) return;
+  v1::WatchRunsResponse message;
+  v1::Points& points = *message.mutable_points();
+  points.set_run(open.row.run);
+  points.set_attempt(open.row.number);
+  for (auto& [series, column] : batch.columns) {
+    column.set_name(open.series_names[series]);
+    *points.add_columns() = std::move(column);
+  }
+  context.Publish(open.row.run, std::move(message));
+  const auto now = clock_.Now();
+  open.recent.emplace_back(now, open.row.last_step);
+  if (now - open.last_progress < kProgressPeriod) return;
+  open.last_progress = now;
+  v1::WatchRunsResponse progress;
+  progress.mutable_progress()->set_run(open.row.run);
+  *progress.mutable_progress()->mutable_progress() = MeasureProgress(open);
+  context.Publish(open.row.run, std::move(progress));
+}
+
+v1::Progress AttemptLog::MeasureProgress(Open& open) {
+  v1::Progress progress;
+  progress.set_step(open.row.last_step);
+  progress.set_steps(open.total_steps);
+  while (open.recent.size() > 2 &&
+         open.recent.back().first - open.recent.front().first > kRateWindow) {
+    open.recent.pop_front();
+  }
+  const std::chrono::duration<double> time = open.recent.back().first - open.recent.front().first;
+  const int64_t steps = open.recent.back().second - open.recent.front().second;
+  if (time.count() > 0 && steps > 0) {
+    progress.set_steps_per_second(static_cast<double>(steps) / time.count());
+    progress.set_remaining_seconds(static_cast<double>(open.total_steps - open.row.last_step) /
+                                   progress.steps_per_second());
+  }
+  return progress;
+}
+
+}  // namespace normlab::storage

@@ -1,0 +1,10 @@
+# Writes OUTPUT, a source file that holds the migrations (FILES, a list, in order) as strings.
+set(text "#include \"server/storage/migrations.h\"\n\nnamespace normlab::storage {\n\n")
+string(APPEND text "const std::vector<std::string_view>& Migrations() {\n")
+string(APPEND text "  static const auto* const kMigrations = new std::vector<std::string_view>{\n")
+foreach(file ${FILES})
+  file(READ ${file} sql)
+  string(APPEND text "R\"sql(${sql})sql\",\n")
+endforeach()
+string(APPEND text "  };\n  return *kMigrations;\n}\n\n}  // namespace normlab::storage\n")
+file(WRITE ${OUTPUT} "${text}")

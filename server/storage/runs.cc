@@ -1,0 +1,395 @@
+#include "server/storage/runs.h"
+
+#include <google/protobuf/util/json_util.h>
+#include <google/protobuf/util/time_util.h>
+
+#include <utility>
+
+#include "server/base/strings.h"
+#include "server/domain/run_state.h"
+
+namespace normlab::storage {
+namespace {
+
+using google::protobuf::util::TimeUtil;
+
+#define NORMLAB_RUN_COLUMNS                                                                     \
+  "id, display_name, experiment, user_name, spec, effective_spec, device, state, wait_reason, " \
+  "end_reason, exit_code, exit_signal, create_time, start_time, end_time, step, steps, "        \
+  "final_loss, min_loss, final_gradient_norm, max_gradient_norm, first_bad_step, "              \
+  "parameter_count, flops_per_step, instruction_set"
+
+#define NORMLAB_ATTEMPT_COLUMNS                                                                  \
+  "id, run, number, device, directory, token_sha256, resumed_from_step, start_time, end_time, "  \
+  "last_step, persisted_sequence, outcome, outcome_reason, shepherd_pid, shepherd_start_ticks, " \
+  "shepherd_boot_id, started_sequence"
+
+absl::StatusOr<std::string> SpecToJson(const v1::RunSpec& spec) {
+  std::string json;
+  const auto status = google::protobuf::util::MessageToJsonString(spec, &json);
+  if (!status.ok()) return absl::InternalError(status.ToString());
+  return json;
+}
+
+absl::Status SpecFromJson(const std::string& json, v1::RunSpec& spec) {
+  // A newer server's settings may be in the file; what this one does not know it leaves out.
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;
+  const auto status = google::protobuf::util::JsonStringToMessage(json, &spec, options);
+  return status.ok() ? absl::OkStatus() : absl::DataLossError(status.ToString());
+}
+
+google::protobuf::Timestamp Time(int64_t micros) {
+  return TimeUtil::MicrosecondsToTimestamp(micros);
+}
+
+std::optional<int64_t> Micros(bool present, const google::protobuf::Timestamp& time) {
+  if (!present) return std::nullopt;
+  return TimeUtil::TimestampToMicroseconds(time);
+}
+
+void ReadSummary(const Statement& row, v1::Run& run) {
+  v1::Summary& summary = *run.mutable_summary();
+  if (!row.IsNull(17)) summary.set_final_loss(row.Real(17));
+  if (!row.IsNull(18)) summary.set_min_loss(row.Real(18));
+  if (!row.IsNull(19)) summary.set_final_gradient_norm(row.Real(19));
+  if (!row.IsNull(20)) summary.set_max_gradient_norm(row.Real(20));
+  if (!row.IsNull(21)) summary.set_first_bad_step(row.Integer(21));
+  if (!row.IsNull(22)) summary.set_parameter_count(row.Integer(22));
+  if (!row.IsNull(23)) summary.set_flops_per_step(row.Real(23));
+  summary.set_instruction_set(row.Text(24));
+}
+
+absl::StatusOr<v1::Run> RunOf(const Statement& row) {
+  v1::Run run;
+  run.set_id(row.Text(0));
+  run.set_display_name(row.Text(1));
+  run.set_experiment(row.Text(2));
+  run.set_user(row.Text(3));
+  if (auto status = SpecFromJson(row.Text(4), *run.mutable_spec()); !status.ok()) return status;
+  if (auto status = SpecFromJson(row.Text(5), *run.mutable_effective_spec()); !status.ok()) {
+    return status;
+  }
+  run.set_device(row.Text(6));
+  run.set_state(static_cast<v1::Run::State>(row.Integer(7)));
+  run.set_wait_reason(row.Text(8));
+  run.set_end_reason(row.Text(9));
+  if (!row.IsNull(10)) run.set_exit_code(static_cast<int32_t>(row.Integer(10)));
+  if (!row.IsNull(11)) run.set_exit_signal(static_cast<int32_t>(row.Integer(11)));
+  *run.mutable_create_time() = Time(row.Integer(12));
+  if (!row.IsNull(13)) *run.mutable_start_time() = Time(row.Integer(13));
+  if (!row.IsNull(14)) *run.mutable_end_time() = Time(row.Integer(14));
+  run.mutable_progress()->set_step(row.Integer(15));
+  run.mutable_progress()->set_steps(row.Integer(16));
+  ReadSummary(row, run);
+  return run;
+}
+
+AttemptRow AttemptOf(const Statement& row) {
+  AttemptRow attempt;
+  attempt.id = row.Integer(0);
+  attempt.run = row.Text(1);
+  attempt.number = static_cast<int32_t>(row.Integer(2));
+  attempt.device = row.Text(3);
+  attempt.directory = row.Text(4);
+  attempt.token_sha256 = row.Text(5);
+  attempt.resumed_from_step = row.Integer(6);
+  attempt.start_time = row.Integer(7);
+  attempt.end_time = row.MaybeInteger(8);
+  attempt.last_step = row.Integer(9);
+  attempt.persisted_sequence = static_cast<uint64_t>(row.Integer(10));
+  attempt.outcome = static_cast<int32_t>(row.Integer(11));
+  attempt.outcome_reason = row.Text(12);
+  attempt.shepherd_pid = row.MaybeInteger(13);
+  attempt.shepherd_start_ticks = row.Integer(14);
+  attempt.shepherd_boot_id = row.Text(15);
+  attempt.started_sequence = static_cast<uint64_t>(row.Integer(16));
+  return attempt;
+}
+
+absl::Status AddAttempts(Database& database, v1::Run& run) {
+  absl::StatusOr<std::vector<AttemptRow>> attempts = ReadAttempts(database, run.id());
+  if (!attempts.ok()) return attempts.status();
+  for (const AttemptRow& row : *attempts) {
+    v1::Attempt& attempt = *run.add_attempts();
+    attempt.set_number(row.number);
+    attempt.set_device(row.device);
+    attempt.set_resumed_from_step(row.resumed_from_step);
+    *attempt.mutable_start_time() = Time(row.start_time);
+    if (row.end_time) *attempt.mutable_end_time() = Time(*row.end_time);
+    attempt.set_last_step(row.last_step);
+  }
+  return absl::OkStatus();
+}
+
+void PublishSnapshot(WriteContext& context, const v1::Run& run) {
+  v1::WatchRunsResponse snapshot;
+  *snapshot.mutable_run() = run;
+  context.Publish(run.id(), std::move(snapshot));
+  if (!domain::IsTerminal(run.state())) return;
+  v1::WatchRunsResponse end;
+  *end.mutable_end()->mutable_run() = run;
+  context.Publish(run.id(), std::move(end));
+}
+
+absl::Status WriteState(WriteContext& context, const v1::Run& run) {
+  Statement update = context.database.Prepared(
+      "UPDATE runs SET state = ?2, wait_reason = ?3, end_reason = ?4, exit_code = ?5, "
+      "exit_signal = ?6, start_time = ?7, end_time = ?8, display_name = ?9, "
+      "changed_sequence = ?10 WHERE id = ?1");
+  update.Bind(1, run.id());
+  update.Bind(2, int64_t{run.state()});
+  update.Bind(3, run.wait_reason());
+  update.Bind(4, run.end_reason());
+  update.Bind(5, run.has_exit_code() ? std::optional<int64_t>(run.exit_code()) : std::nullopt);
+  update.Bind(6, run.has_exit_signal() ? std::optional<int64_t>(run.exit_signal()) : std::nullopt);
+  update.Bind(7, Micros(run.has_start_time(), run.start_time()));
+  update.Bind(8, Micros(run.has_end_time(), run.end_time()));
+  update.Bind(9, run.display_name());
+  update.Bind(10, static_cast<int64_t>(context.sequence));
+  return update.Run();
+}
+
+v1::Experiment ExperimentOf(const Statement& row) {
+  v1::Experiment experiment;
+  experiment.set_id(row.Text(0));
+  experiment.set_display_name(row.Text(1));
+  experiment.set_preset(row.Text(2));
+  experiment.set_user(row.Text(3));
+  *experiment.mutable_create_time() = Time(row.Integer(4));
+  return experiment;
+}
+
+}  // namespace
+
+absl::Status InsertExperiment(WriteContext& context, const v1::Experiment& experiment) {
+  Statement insert = context.database.Prepared(
+      "INSERT INTO experiments (id, display_name, preset, user_name, create_time) "
+      "VALUES (?1, ?2, ?3, ?4, ?5)");
+  insert.Bind(1, experiment.id());
+  insert.Bind(2, experiment.display_name());
+  insert.Bind(3, experiment.preset());
+  insert.Bind(4, experiment.user());
+  insert.Bind(5, context.wall_micros);
+  return insert.Run();
+}
+
+absl::Status InsertRun(WriteContext& context, v1::Run run) {
+  const absl::StatusOr<std::string> spec = SpecToJson(run.spec());
+  const absl::StatusOr<std::string> effective = SpecToJson(run.effective_spec());
+  if (!spec.ok()) return spec.status();
+  if (!effective.ok()) return effective.status();
+  *run.mutable_create_time() = Time(context.wall_micros);
+  {
+    Statement insert = context.database.Prepared(
+        "INSERT INTO runs (id, display_name, experiment, user_name, spec, effective_spec, device, "
+        "state, wait_reason, create_time, steps, changed_sequence) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)");
+    insert.Bind(1, run.id());
+    insert.Bind(2, run.display_name());
+    insert.Bind(3, run.experiment().empty() ? std::nullopt
+                                            : std::optional<std::string_view>(run.experiment()));
+    insert.Bind(4, run.user());
+    insert.Bind(5, *spec);
+    insert.Bind(6, *effective);
+    insert.Bind(7, run.device());
+    insert.Bind(8, int64_t{run.state()});
+    insert.Bind(9, run.wait_reason());
+    insert.Bind(10, context.wall_micros);
+    insert.Bind(11, run.effective_spec().steps());
+    insert.Bind(12, static_cast<int64_t>(context.sequence));
+    if (absl::Status status = insert.Run(); !status.ok()) return status;
+  }
+  absl::StatusOr<v1::Run> stored = ReadRun(context.database, run.id());
+  if (!stored.ok()) return stored.status();
+  PublishSnapshot(context, *stored);
+  return absl::OkStatus();
+}
+
+absl::Status UpdateRun(WriteContext& context, const std::string& id,
+                       const std::function<absl::Status(v1::Run&)>& change) {
+  absl::StatusOr<v1::Run> run = ReadRun(context.database, id);
+  if (!run.ok()) return run.status();
+  const v1::Run::State before = run->state();
+  if (absl::Status status = change(*run); !status.ok()) return status;
+  if (run->state() != before && !domain::MayFollow(before, run->state())) {
+    return absl::FailedPreconditionError(
+        StrCat("run ", id, " is ", domain::StateWord(before), " and cannot become ",
+                     domain::StateWord(run->state())));
+  }
+  if (domain::IsTerminal(run->state()) && !run->has_end_time()) {
+    *run->mutable_end_time() = Time(context.wall_micros);
+  }
+  if (absl::Status status = WriteState(context, *run); !status.ok()) return status;
+  PublishSnapshot(context, *run);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<AttemptRow> InsertAttempt(WriteContext& context, AttemptRow attempt) {
+  const absl::StatusOr<std::vector<AttemptRow>> earlier =
+      ReadAttempts(context.database, attempt.run);
+  if (!earlier.ok()) return earlier.status();
+  attempt.number = earlier->empty() ? 1 : earlier->back().number + 1;
+  attempt.start_time = context.wall_micros;
+  attempt.started_sequence = context.sequence;
+  attempt.directory = StrCat("attempts/", attempt.run, "-", attempt.number);
+  Statement insert = context.database.Prepared(
+      "INSERT INTO attempts (run, number, device, directory, token_sha256, resumed_from_step, "
+      "start_time, started_sequence) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) RETURNING id");
+  insert.Bind(1, attempt.run);
+  insert.Bind(2, int64_t{attempt.number});
+  insert.Bind(3, attempt.device);
+  insert.Bind(4, attempt.directory);
+  insert.Bind(5, attempt.token_sha256);
+  insert.Bind(6, attempt.resumed_from_step);
+  insert.Bind(7, attempt.start_time);
+  insert.Bind(8, static_cast<int64_t>(attempt.started_sequence));
+  if (!insert.Step()) return insert.status();
+  attempt.id = insert.Integer(0);
+  if (absl::Status status = insert.Run(); !status.ok()) return status;
+  return attempt;
+}
+
+absl::Status SetShepherd(WriteContext& context, const AttemptRow& attempt) {
+  Statement update = context.database.Prepared(
+      "UPDATE attempts SET shepherd_pid = ?2, shepherd_start_ticks = ?3, shepherd_boot_id = ?4 "
+      "WHERE id = ?1");
+  update.Bind(1, attempt.id);
+  update.Bind(2, attempt.shepherd_pid);
+  update.Bind(3, attempt.shepherd_start_ticks);
+  update.Bind(4, attempt.shepherd_boot_id);
+  return update.Run();
+}
+
+absl::Status EndAttempt(WriteContext& context, int64_t attempt, const AttemptUsage& usage) {
+  Statement update = context.database.Prepared(
+      "UPDATE attempts SET end_time = ?2, max_rss_bytes = ?3, cpu_seconds = ?4 WHERE id = ?1");
+  update.Bind(1, attempt);
+  update.Bind(2, context.wall_micros);
+  update.Bind(3, usage.max_rss_bytes);
+  update.Bind(4, usage.cpu_seconds);
+  return update.Run();
+}
+
+absl::StatusOr<v1::Run> ReadRun(Database& database, std::string_view id) {
+  absl::StatusOr<v1::Run> run = absl::NotFoundError(StrCat("there is no run ", id));
+  {
+    Statement select =
+        database.Prepared("SELECT " NORMLAB_RUN_COLUMNS " FROM runs WHERE id = ?1");
+    select.Bind(1, id);
+    if (select.Step()) run = RunOf(select);
+    if (!select.status().ok()) return select.status();
+  }
+  if (!run.ok()) return run;
+  if (absl::Status status = AddAttempts(database, *run); !status.ok()) return status;
+  return run;
+}
+
+absl::StatusOr<std::vector<v1::Run>> ReadRuns(Database& database, const RunQuery& query) {
+  uint64_t mask = 0;
+  for (const v1::Run::State state : query.states) mask |= uint64_t{1} << state;
+  std::vector<v1::Run> runs;
+  {
+    Statement select = database.Prepared(
+        query.oldest_first
+            ? "SELECT " NORMLAB_RUN_COLUMNS
+              " FROM runs WHERE (?1 = '' OR experiment = ?1) AND (?2 = 0 OR ?2 & (1 << state)) "
+              "AND ?3 = ?3 ORDER BY id LIMIT ?4"
+            : "SELECT " NORMLAB_RUN_COLUMNS
+              " FROM runs WHERE (?1 = '' OR experiment = ?1) AND (?2 = 0 OR ?2 & (1 << state)) "
+              "AND (?3 = '' OR id < ?3) ORDER BY id DESC LIMIT ?4");
+    select.Bind(1, query.experiment);
+    select.Bind(2, static_cast<int64_t>(mask));
+    select.Bind(3, query.before);
+    select.Bind(4, int64_t{query.limit});
+    while (select.Step()) {
+      absl::StatusOr<v1::Run> run = RunOf(select);
+      if (!run.ok()) return run.status();
+      runs.push_back(*std::move(run));
+    }
+    if (!select.status().ok()) return select.status();
+  }
+  for (v1::Run& run : runs) {
+    if (absl::Status status = AddAttempts(database, run); !status.ok()) return status;
+  }
+  return runs;
+}
+
+absl::StatusOr<std::vector<ChangedRun>> RunsChangedSince(Database& database, uint64_t sequence,
+                                                         int limit) {
+  Statement select = database.Prepared(
+      "SELECT id, changed_sequence FROM runs WHERE changed_sequence > ?1 "
+      "ORDER BY changed_sequence LIMIT ?2");
+  select.Bind(1, static_cast<int64_t>(sequence));
+  select.Bind(2, int64_t{limit});
+  std::vector<ChangedRun> changed;
+  while (select.Step()) {
+    changed.push_back({select.Text(0), static_cast<uint64_t>(select.Integer(1))});
+  }
+  if (!select.status().ok()) return select.status();
+  return changed;
+}
+
+absl::StatusOr<std::vector<AttemptRow>> ReadAttempts(Database& database, std::string_view run) {
+  Statement select = database.Prepared("SELECT " NORMLAB_ATTEMPT_COLUMNS
+                                       " FROM attempts WHERE run = ?1 ORDER BY number");
+  select.Bind(1, run);
+  std::vector<AttemptRow> attempts;
+  while (select.Step()) attempts.push_back(AttemptOf(select));
+  if (!select.status().ok()) return select.status();
+  return attempts;
+}
+
+absl::StatusOr<AttemptRow> ReadLatestAttempt(Database& database, std::string_view run) {
+  absl::StatusOr<std::vector<AttemptRow>> attempts = ReadAttempts(database, run);
+  if (!attempts.ok()) return attempts.status();
+  if (attempts->empty()) {
+    return absl::NotFoundError(StrCat("run ", run, " has no attempt yet"));
+  }
+  return attempts->back();
+}
+
+absl::StatusOr<v1::Experiment> ReadExperiment(Database& database, std::string_view id) {
+  absl::StatusOr<v1::Experiment> experiment =
+      absl::NotFoundError(StrCat("there is no experiment ", id));
+  {
+    Statement select = database.Prepared(
+        "SELECT id, display_name, preset, user_name, create_time FROM experiments WHERE id = ?1");
+    select.Bind(1, id);
+    if (select.Step()) experiment = ExperimentOf(select);
+    if (!select.status().ok()) return select.status();
+  }
+  if (!experiment.ok()) return experiment;
+  RunQuery query;
+  query.experiment = std::string(id);
+  query.limit = 1'000'000;
+  query.oldest_first = true;
+  absl::StatusOr<std::vector<v1::Run>> runs = ReadRuns(database, query);
+  if (!runs.ok()) return runs.status();
+  for (v1::Run& run : *runs) *experiment->add_runs() = std::move(run);
+  return experiment;
+}
+
+absl::StatusOr<std::vector<v1::Experiment>> ReadExperiments(Database& database,
+                                                            std::string_view before, int limit) {
+  Statement select = database.Prepared(
+      "SELECT id, display_name, preset, user_name, create_time FROM experiments "
+      "WHERE ?1 = '' OR id < ?1 ORDER BY id DESC LIMIT ?2");
+  select.Bind(1, before);
+  select.Bind(2, int64_t{limit});
+  std::vector<v1::Experiment> experiments;
+  while (select.Step()) experiments.push_back(ExperimentOf(select));
+  if (!select.status().ok()) return select.status();
+  return experiments;
+}
+
+absl::StatusOr<uint64_t> ReadSequence(Database& database) {
+  Statement select = database.Prepared("SELECT value FROM meta WHERE name = 'sequence'");
+  if (!select.Step()) {
+    return select.status().ok() ? absl::DataLossError("the store has no sequence")
+                                : select.status();
+  }
+  return static_cast<uint64_t>(select.Integer(0));
+}
+
+}  // namespace normlab::storage

@@ -1,0 +1,66 @@
+// The data folder's database: opened once by one server, written by one thread, read by a few
+// short-lived readers.
+#ifndef NORMLAB_SERVER_STORAGE_STORE_H_
+#define NORMLAB_SERVER_STORAGE_STORE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/base/clock.h"
+#include "server/base/mutex.h"
+#include "server/storage/attempt_log.h"
+#include "server/storage/sqlite.h"
+#include "server/storage/writer.h"
+
+namespace normlab::storage {
+
+class Store {
+ public:
+  struct Options {
+    std::filesystem::path path;  // of the database file
+    Writer::Publish publish;
+    const Clock* clock = nullptr;
+  };
+
+  // Opens or creates, migrates forward, and starts the writer. FAILED_PRECONDITION, with nothing
+  // touched, for a file on a network file system, one that a newer normlab wrote, one that cannot
+  // be written, or one that is no database.
+  static absl::StatusOr<std::unique_ptr<Store>> Open(Options options);
+  ~Store();
+
+  // Identifies this database among all: part of every resume token.
+  const std::string& store_id() const { return store_id_; }
+  // Sequence of the latest write when the store was opened.
+  uint64_t opened_at_sequence() const { return opened_at_sequence_; }
+
+  Writer& writer() { return *writer_; }
+  // Use on the writer's thread only (points_stored excepted).
+  AttemptLog& attempt_log() { return attempt_log_; }
+
+  // Runs `work` inside a read transaction of its own. Any thread; `work` must be short.
+  absl::Status Read(const std::function<absl::Status(Database&)>& work)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  explicit Store(Options options);
+  absl::Status Start();
+  absl::StatusOr<std::unique_ptr<Database>> TakeReader() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+  AttemptLog attempt_log_;
+  std::string store_id_;
+  uint64_t opened_at_sequence_ = 0;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Database>> idle_readers_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Writer> writer_;
+};
+
+}  // namespace normlab::storage
+
+#endif  // NORMLAB_SERVER_STORAGE_STORE_H_

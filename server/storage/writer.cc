@@ -1,0 +1,155 @@
+#include "server/storage/writer.h"
+
+#include <future>
+#include <utility>
+
+#include "server/base/log.h"
+
+namespace normlab::storage {
+namespace {
+
+// Bounds how long one commit holds the writer, not how fast it is.
+constexpr size_t kMaxGroup = 256;
+
+}  // namespace
+
+Writer::Writer(std::unique_ptr<Database> database, uint64_t sequence, Options options)
+    : database_(std::move(database)), options_(std::move(options)), sequence_(sequence) {
+  thread_ = std::thread([this] { Loop(); });
+}
+
+Writer::~Writer() { Stop(); }
+
+void Writer::Submit(Work work, Done done) {
+  {
+    MutexLock lock(mutex_);
+    if (!stopping_) {
+      queue_.push_back({std::move(work), std::move(done)});
+      ready_.NotifyOne();
+      return;
+    }
+  }
+  if (done) done(absl::CancelledError("the server is stopping"));
+}
+
+absl::Status Writer::Write(Work work) {
+  auto promise = std::make_shared<std::promise<absl::Status>>();
+  std::future<absl::Status> future = promise->get_future();
+  Submit(std::move(work), [promise](const absl::Status& status) { promise->set_value(status); });
+  return future.get();
+}
+
+void Writer::Stop() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    ready_.NotifyOne();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::Status Writer::health() const {
+  MutexLock lock(mutex_);
+  return health_;
+}
+
+void Writer::Loop() {
+  while (true) {
+    std::vector<Item> group = TakeAll();
+    if (group.empty()) return;
+    CommitGroup(std::move(group));
+  }
+}
+
+std::vector<Writer::Item> Writer::TakeAll() {
+  MutexLock lock(mutex_);
+  while (queue_.empty() && !stopping_) ready_.Wait(mutex_);
+  std::vector<Item> group;
+  while (!queue_.empty() && group.size() < kMaxGroup) {
+    group.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  return group;
+}
+
+void Writer::CommitGroup(std::vector<Item> group) {
+  uint64_t sequence = sequence_;
+  std::vector<Finished> finished;
+  std::vector<domain::EventPtr> events;
+  const absl::Status status = RunGroup(group, sequence, finished, events);
+  {
+    MutexLock lock(mutex_);
+    if (health_.code() != status.code()) {
+      if (status.ok()) {
+        LogInfo("writing works again");
+      } else {
+        LogError("writing failed", {{"error", std::string(status.message())}});
+      }
+    }
+    health_ = status;
+  }
+  if (status.ok()) {
+    sequence_ = sequence;
+    commits_.fetch_add(1, std::memory_order_relaxed);
+    if (options_.publish) options_.publish(events, sequence_);
+    for (Finished& item : finished) {
+      if (item.done) item.done(item.status);
+    }
+  } else {
+    if (options_.on_rollback) options_.on_rollback();
+    for (Item& item : group) {
+      if (item.done) item.done(status);
+    }
+  }
+}
+
+absl::Status Writer::RunGroup(std::vector<Item>& group, uint64_t& sequence,
+                              std::vector<Finished>& finished,
+                              std::vector<domain::EventPtr>& events) {
+  Transaction transaction(*database_, Transaction::Kind::kWrite);
+  if (!transaction.status().ok()) return transaction.status();
+  const int64_t wall_micros = options_.clock->WallMicros();
+  for (Item& item : group) {
+    const size_t events_before = events.size();
+    absl::Status transaction_status;
+    absl::Status status = RunOne(item, sequence + 1, wall_micros, events, transaction_status);
+    if (!transaction_status.ok()) return transaction_status;
+    if (status.ok()) {
+      ++sequence;
+    } else {
+      events.resize(events_before);
+    }
+    finished.push_back({item.done, std::move(status)});
+  }
+  Statement remember =
+      database_->Prepared("UPDATE meta SET value = ?1 WHERE name = 'sequence'");
+  remember.Bind(1, static_cast<int64_t>(sequence));
+  if (absl::Status status = remember.Run(); !status.ok()) return status;
+  return transaction.Commit();
+}
+
+// Runs one piece of work so that its failure undoes it alone. `transaction_status` tells of faults
+// that end the whole transaction: the disk, not the work.
+absl::Status Writer::RunOne(Item& item, uint64_t sequence, int64_t wall_micros,
+                            std::vector<domain::EventPtr>& events,
+                            absl::Status& transaction_status) {
+  transaction_status = database_->Prepared("SAVEPOINT work").Run();
+  if (!transaction_status.ok()) return transaction_status;
+  WriteContext context{*database_, sequence, wall_micros, events};
+  absl::Status status = item.work(context);
+  if (status.code() == absl::StatusCode::kResourceExhausted ||
+      status.code() == absl::StatusCode::kDataLoss) {
+    transaction_status = status;
+    return status;
+  }
+  if (!status.ok()) {
+    transaction_status = database_->Prepared("ROLLBACK TO work").Run();
+    if (!transaction_status.ok()) return status;
+    // What the failed work may have put into memory is no longer true.
+    if (options_.on_rollback) options_.on_rollback();
+  }
+  transaction_status = database_->Prepared("RELEASE work").Run();
+  return status;
+}
+
+}  // namespace normlab::storage

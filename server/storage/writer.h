@@ -1,0 +1,105 @@
+// The one thread that writes. Work handed in while a commit is under way is committed together as
+// soon as that commit has ended (natural group commit, no timer), then published, then
+// acknowledged: nobody sees or is told of anything that a crash could take back.
+//
+//   writer.Submit([=](WriteContext& context) { return UpdateRun(context, ...); },
+//                 [](const absl::Status& status) { ... });   // after the commit
+#ifndef NORMLAB_SERVER_STORAGE_WRITER_H_
+#define NORMLAB_SERVER_STORAGE_WRITER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/base/clock.h"
+#include "server/base/mutex.h"
+#include "server/domain/event.h"
+#include "server/storage/sqlite.h"
+
+namespace normlab::storage {
+
+// What one piece of work may use while it runs on the writer's thread.
+struct WriteContext {
+  Database& database;
+  uint64_t sequence;      // of this piece of work: the number by which watchers resume
+  int64_t wall_micros;    // one time for the whole commit
+  std::vector<domain::EventPtr>& events;  // published, in order, once the commit is durable
+
+  // Adds an event of this piece of work.
+  void Publish(const std::string& run, v1::WatchRunsResponse message) {
+    events.push_back(std::make_shared<domain::Event>(sequence, run, std::move(message)));
+  }
+};
+
+class Writer {
+ public:
+  // Reads and writes; a failure undoes this piece of work only and is told to `done`.
+  using Work = std::function<absl::Status(WriteContext&)>;
+  using Done = std::function<void(const absl::Status&)>;
+  // Called on the writer's thread after each commit, with the sequence now reached.
+  using Publish = std::function<void(const std::vector<domain::EventPtr>&, uint64_t sequence)>;
+
+  struct Options {
+    // Called after a transaction was rolled back as a whole (a full disk): what was kept in memory
+    // about the database must be forgotten.
+    std::function<void()> on_rollback;
+    Publish publish;
+    const Clock* clock = nullptr;
+  };
+
+  // `sequence` is the latest one in the database.
+  Writer(std::unique_ptr<Database> database, uint64_t sequence, Options options);
+  ~Writer();
+
+  // Any thread. `done` is called on the writer's thread.
+  void Submit(Work work, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Any thread but the writer's: submits and waits.
+  absl::Status Write(Work work);
+
+  // Commits what was submitted before, then ends the thread. Later work gets CANCELLED.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  uint64_t commits() const { return commits_.load(std::memory_order_relaxed); }
+  // Status of the latest commit: a full disk shows here until a commit succeeds again.
+  absl::Status health() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Item {
+    Work work;
+    Done done;
+  };
+  struct Finished {
+    Done done;
+    absl::Status status;
+  };
+
+  void Loop();
+  std::vector<Item> TakeAll() ABSL_LOCKS_EXCLUDED(mutex_);
+  void CommitGroup(std::vector<Item> group);
+  absl::Status RunGroup(std::vector<Item>& group, uint64_t& sequence,
+                        std::vector<Finished>& finished, std::vector<domain::EventPtr>& events);
+  absl::Status RunOne(Item& item, uint64_t sequence, int64_t wall_micros,
+                      std::vector<domain::EventPtr>& events, absl::Status& transaction_status);
+
+  const std::unique_ptr<Database> database_;
+  const Options options_;
+  uint64_t sequence_;  // writer's thread only
+  std::atomic<uint64_t> commits_{0};
+
+  mutable Mutex mutex_;
+  CondVar ready_;
+  std::deque<Item> queue_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status health_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace normlab::storage
+
+#endif  // NORMLAB_SERVER_STORAGE_WRITER_H_
