@@ -1,0 +1,42 @@
+// A zeroed array of floats on a cache-line boundary, so that kernels and the matrix library always see
+// the same alignment: with another one a library may add in another order.
+#ifndef NORMLAB_SERVER_TRAINER_MODEL_BUFFER_H_
+#define NORMLAB_SERVER_TRAINER_MODEL_BUFFER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
+
+namespace normlab::trainer {
+
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(int64_t count) : count_(static_cast<size_t>(count)) {
+    const size_t bytes = (count_ * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
+    data_.reset(static_cast<float*>(std::aligned_alloc(kAlignment, bytes)));
+    if (data_ == nullptr) throw std::bad_alloc();
+    std::memset(data_.get(), 0, bytes);
+  }
+
+  float* data() { return data_.get(); }
+  const float* data() const { return data_.get(); }
+  std::span<float> span() { return {data_.get(), count_}; }
+  std::span<const float> span() const { return {data_.get(), count_}; }
+
+ private:
+  static constexpr size_t kAlignment = 64;
+  struct Free {
+    void operator()(float* data) const { std::free(data); }
+  };
+  std::unique_ptr<float, Free> data_;
+  size_t count_ = 0;
+};
+
+}  // namespace normlab::trainer
+
+#endif  // NORMLAB_SERVER_TRAINER_MODEL_BUFFER_H_

@@ -1,0 +1,43 @@
+// The parts models are made of. Each function appends one component to the program of its input and
+// returns the output; [rows, width] throughout, rows = batch * time. Parameters are declared under the
+// given path.
+#ifndef NORMLAB_SERVER_TRAINER_MODEL_COMPONENTS_COMPONENTS_H_
+#define NORMLAB_SERVER_TRAINER_MODEL_COMPONENTS_COMPONENTS_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "server/trainer/model/parameters.h"
+#include "server/trainer/model/program.h"
+
+namespace normlab::trainer {
+
+// Token embedding [vocab, width], N(0, 1), plus learned positions [1, time, width] from zero.
+Value Embed(Program& program, int64_t vocab, int64_t width);
+
+// g * (x - mean) / sqrt(variance + epsilon) + b over each row (Ba et al. 2016); parameters
+// PATH/scale and PATH/bias.
+Value LayerNorm(std::string_view path, double epsilon, Value x);
+
+// g * x / sqrt(mean(x^2) + epsilon) (Zhang and Sennrich 2019); parameter PATH/scale.
+Value RmsNorm(std::string_view path, double epsilon, Value x);
+
+// x W + b with W [in, out]; parameters PATH/kernel and, if `bias`, PATH/bias.
+Value Linear(std::string_view path, int64_t out, Initializer init, bool bias, Value x);
+
+// softmax(q k^T / sqrt(width / heads)) v for each head, then the heads side by side. qkv is [rows, 3
+// width]; a causal position sees itself and what is before it.
+Value AttendHeads(int64_t heads, bool causal, Value qkv);
+
+// tanh-approximated GELU.
+Value Gelu(Value x);
+
+Value operator+(Value a, Value b);
+
+// Mean cross-entropy of the rows against Program::targets(); ends the program. Each row counts
+// 1 / total_rows, where total_rows is that of the whole batch when several programs share it.
+void SoftmaxCrossEntropy(int64_t total_rows, Value logits);
+
+}  // namespace normlab::trainer
+
+#endif  // NORMLAB_SERVER_TRAINER_MODEL_COMPONENTS_COMPONENTS_H_

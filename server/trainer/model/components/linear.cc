@@ -1,0 +1,77 @@
+#include <optional>
+#include <string>
+
+#include "server/trainer/model/components/components.h"
+#include "server/trainer/model/matrix_product.h"
+
+namespace normlab::trainer {
+namespace {
+
+// y = x W + b; dx = dy W^T, dW += x^T dy, db += column sums of dy.
+class LinearComponent final : public Component {
+ public:
+  LinearComponent(ParameterTable::Id kernel, std::optional<ParameterTable::Id> bias, Value x,
+                  Value y)
+      : kernel_(kernel), bias_(bias), x_(x), y_(y) {}
+
+  void Bind(Program& program) override {
+    program_ = &program;
+    const int64_t rows = program.rows();
+    const int64_t in = x_.width();
+    const int64_t out = y_.width();
+    const Matrix x{program.Data(x_), rows, in};
+    const Matrix weights{program.Weights(kernel_), in, out};
+    const Matrix y_gradient{program.GradientOf(y_), rows, out};
+    const GradientSlot x_gradient = program.AddGradient(x_);
+    y_data_ = program.Data(y_);
+    y_gradient_ = y_gradient.data;
+    forward_.emplace(x, weights, y_data_, bias_.has_value());
+    input_gradient_.emplace(y_gradient, weights.Transposed(), x_gradient.data,
+                            x_gradient.accumulate);
+    weight_gradient_.emplace(x.Transposed(), y_gradient, program.WeightGradient(kernel_), true);
+  }
+
+  void Forward() override {
+    if (bias_) {
+      program_->kernels().fill_rows(program_->Weights(*bias_), program_->rows(), y_.width(),
+                                    y_data_);
+    }
+    forward_->Run();
+  }
+
+  void Backward() override {
+    input_gradient_->Run();
+    weight_gradient_->Run();
+    if (bias_) {
+      program_->kernels().add_column_sums(y_gradient_, program_->rows(), y_.width(),
+                                          program_->WeightGradient(*bias_));
+    }
+  }
+
+ private:
+  const ParameterTable::Id kernel_;
+  const std::optional<ParameterTable::Id> bias_;
+  const Value x_;
+  const Value y_;
+  Program* program_ = nullptr;
+  float* y_data_ = nullptr;
+  const float* y_gradient_ = nullptr;
+  std::optional<MatrixProduct> forward_;
+  std::optional<MatrixProduct> input_gradient_;
+  std::optional<MatrixProduct> weight_gradient_;
+};
+
+}  // namespace
+
+Value Linear(std::string_view path, int64_t out, Initializer init, bool bias, Value x) {
+  ParameterTable& parameters = x.program->parameters();
+  const std::string prefix(path);
+  const auto kernel = parameters.Declare(prefix + "/kernel", {x.width(), out}, init);
+  std::optional<ParameterTable::Id> bias_id;
+  if (bias) bias_id = parameters.Declare(prefix + "/bias", {out}, Initializer::Constant(0.0f));
+  const Value y = x.program->NewValue(out);
+  Record<LinearComponent>(*x.program, kernel, bias_id, x, y);
+  return y;
+}
+
+}  // namespace normlab::trainer

@@ -1,0 +1,102 @@
+// The arithmetic of the components, compiled once for each instruction set and chosen at run time.
+//
+// Conventions: matrices are row-major floats; `rows` counts tokens (batch * time). Every kernel runs
+// on the calling thread and always adds in the same order, so the same instruction set gives the same
+// bits. With `accumulate` a result is added to what is there, else it overwrites. No kernel turns a
+// NaN or an infinity of its input into a number.
+//
+// This header is included by files that may include nothing else: an inline function of the standard
+// library compiled there for AVX-512 could be the copy that the linker keeps for the whole program.
+#ifndef NORMLAB_SERVER_TRAINER_MODEL_KERNELS_KERNELS_H_
+#define NORMLAB_SERVER_TRAINER_MODEL_KERNELS_KERNELS_H_
+
+namespace normlab::trainer {
+
+struct Kernels {
+  const char* instruction_set;  // "baseline", "avx2" or "avx512"
+
+  // y = gain * (x - mean) / sqrt(variance + epsilon) + bias over each row of `width`; keeps mean and
+  // 1 / sqrt(...) of each row for the way back. The variance is that of the centred row, so it
+  // survives a large common offset.
+  void (*layer_norm_forward)(const float* x, const float* gain, const float* bias, float epsilon,
+                             long rows, long width, float* y, float* mean, float* inverse_sd);
+  // Gradients of gain and bias are added to.
+  void (*layer_norm_backward)(const float* x, const float* gain, const float* mean,
+                              const float* inverse_sd, const float* y_gradient, long rows,
+                              long width, bool accumulate, float* x_gradient, float* gain_gradient,
+                              float* bias_gradient);
+
+  // y = gain * x / sqrt(mean(x^2) + epsilon).
+  void (*rms_norm_forward)(const float* x, const float* gain, float epsilon, long rows, long width,
+                           float* y, float* inverse_rms);
+  void (*rms_norm_backward)(const float* x, const float* gain, const float* inverse_rms,
+                            const float* y_gradient, long rows, long width, bool accumulate,
+                            float* x_gradient, float* gain_gradient);
+
+  // y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), Hendrycks and Gimpel 2016.
+  void (*gelu_forward)(const float* x, long count, float* y);
+  void (*gelu_backward)(const float* x, const float* y_gradient, long count, bool accumulate,
+                        float* x_gradient);
+
+  // Causal or full multi-head attention of one sequence. qkv [time, 3 width] holds q, k, v side by
+  // side, each split into `heads`; probabilities [heads, time, AttentionStride(time)] are kept for
+  // the way back; out [time, width]. `scratch` holds AttentionScratch() floats.
+  void (*attention_forward)(const float* qkv, long time, long width, long heads, bool causal,
+                            float* probabilities, float* out, float* scratch);
+  void (*attention_backward)(const float* qkv, const float* probabilities,
+                             const float* out_gradient, long time, long width, long heads,
+                             bool causal, bool accumulate, float* qkv_gradient, float* scratch);
+
+  // probabilities = softmax of each row of `logits`. row_sum = sum exp(x - max) and row_target = x_t
+  // - max, from which the caller takes the loss log(row_sum) - row_target.
+  void (*softmax_forward)(const float* logits, const int* targets, long rows, long classes,
+                          float* probabilities, float* row_sum, float* row_target);
+  // logits_gradient = (probabilities - onehot(target)) * scale.
+  void (*softmax_backward)(const float* probabilities, const int* targets, long rows, long classes,
+                           float scale, bool accumulate, float* logits_gradient);
+
+  // out = a + b.
+  void (*add)(const float* a, const float* b, long count, float* out);
+  // out (+)= a.
+  void (*copy)(const float* a, long count, bool accumulate, float* out);
+  // Every row of out = bias, or 0 where bias is null.
+  void (*fill_rows)(const float* bias, long rows, long width, float* out);
+  // sums[j] += sum over rows of a[row][j].
+  void (*add_column_sums)(const float* a, long rows, long width, float* sums);
+
+  // The sum of squares in double precision: finite for every finite input, infinite or NaN where the
+  // input is.
+  double (*sum_of_squares)(const float* a, long count);
+
+  // AdamW (Loshchilov and Hutter 2019) with decoupled decay: m and v are moving averages of g and
+  // g^2; parameters -= rate * (m * m_correction / (sqrt(v * v_correction) + epsilon) + decay *
+  // parameters).
+  void (*adamw)(const float* gradients, long count, float rate, float beta1, float beta2,
+                float epsilon, float decay, float m_correction, float v_correction,
+                float* parameters, float* m, float* v);
+
+  // Element-wise, for tests.
+  void (*exponential)(const float* x, long count, float* y);
+  void (*hyperbolic_tangent)(const float* x, long count, float* y);
+};
+
+// Row stride of attention probabilities: `time` rounded up to whole vectors of the widest set.
+constexpr long AttentionStride(long time) { return (time + 15) / 16 * 16; }
+
+// Floats of scratch that the attention kernels need.
+constexpr long AttentionScratch(long time, long head_width) {
+  const long padded_time = AttentionStride(time);
+  const long padded_head = (head_width + 15) / 16 * 16;
+  return 9 * padded_time * padded_head + 2 * padded_time * padded_time;
+}
+
+// The widest set this processor has, unless NORMLAB_INSTRUCTION_SET in the environment names a
+// narrower one.
+const Kernels& BestKernels();
+
+// Null if this processor (or this build) lacks the named set.
+const Kernels* FindKernels(const char* instruction_set);
+
+}  // namespace normlab::trainer
+
+#endif  // NORMLAB_SERVER_TRAINER_MODEL_KERNELS_KERNELS_H_

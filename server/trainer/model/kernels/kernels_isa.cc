@@ -1,0 +1,273 @@
+// Compiled once for each instruction set, with NORMLAB_KERNEL_TABLE naming the result. Includes no
+// standard header; see kernels.h.
+#include "server/trainer/model/kernels/attention.h"
+#include "server/trainer/model/kernels/kernels.h"
+#include "server/trainer/model/kernels/vector.h"
+
+namespace normlab::trainer {
+namespace {
+
+// --- Norms ---------------------------------------------------------------------------------------
+
+float RowSum(const float* x, long width) {
+  Vector sum = {};
+  for (long c = 0; c < width; c += kLanes) sum += LoadPart(x + c, width - c);
+  return Sum(sum);
+}
+
+// Sum of (x - centre)^2 over a row.
+float RowSquares(const float* x, float centre, long width) {
+  Vector sum = {};
+  for (long c = 0; c < width; c += kLanes) {
+    const Vector d = KeepFirst(LoadPart(x + c, width - c) - centre, width - c, Vector{});
+    sum += d * d;
+  }
+  return Sum(sum);
+}
+
+void LayerNormForward(const float* x, const float* gain, const float* bias, float epsilon,
+                      long rows, long width, float* y, float* mean, float* inverse_sd) {
+  const float n = static_cast<float>(width);
+  for (long r = 0; r < rows; ++r, x += width, y += width) {
+    mean[r] = RowSum(x, width) / n;
+    inverse_sd[r] = 1.0f / __builtin_sqrtf(RowSquares(x, mean[r], width) / n + epsilon);
+    for (long c = 0; c < width; c += kLanes) {
+      const long left = width - c;
+      const Vector normalised = (LoadPart(x + c, left) - mean[r]) * inverse_sd[r];
+      StorePart(y + c, normalised * LoadPart(gain + c, left) + LoadPart(bias + c, left), left);
+    }
+  }
+}
+
+// With h = (x - mean) / sd and g = gain * dy: dx = (g - mean(g) - h * mean(g * h)) / sd.
+void LayerNormBackward(const float* x, const float* gain, const float* mean,
+                       const float* inverse_sd, const float* dy, long rows, long width,
+                       bool accumulate, float* dx, float* dgain, float* dbias) {
+  const float n = static_cast<float>(width);
+  for (long r = 0; r < rows; ++r, x += width, dy += width, dx += width) {
+    Vector g_sum = {};
+    Vector gh_sum = {};
+    for (long c = 0; c < width; c += kLanes) {
+      const long left = width - c;
+      const Vector h = (LoadPart(x + c, left) - mean[r]) * inverse_sd[r];
+      const Vector d = LoadPart(dy + c, left);
+      StorePart(dgain + c, LoadPart(dgain + c, left) + d * h, left);
+      StorePart(dbias + c, LoadPart(dbias + c, left) + d, left);
+      const Vector g = d * LoadPart(gain + c, left);
+      g_sum += g;
+      gh_sum += g * h;
+    }
+    const float g_mean = Sum(g_sum) / n;
+    const float gh_mean = Sum(gh_sum) / n;
+    for (long c = 0; c < width; c += kLanes) {
+      const long left = width - c;
+      const Vector h = (LoadPart(x + c, left) - mean[r]) * inverse_sd[r];
+      const Vector g = LoadPart(dy + c, left) * LoadPart(gain + c, left);
+      Vector result = (g - g_mean - h * gh_mean) * inverse_sd[r];
+      if (accumulate) result += LoadPart(dx + c, left);
+      StorePart(dx + c, result, left);
+    }
+  }
+}
+
+void RmsNormForward(const float* x, const float* gain, float epsilon, long rows, long width,
+                    float* y, float* inverse_rms) {
+  const float n = static_cast<float>(width);
+  for (long r = 0; r < rows; ++r, x += width, y += width) {
+    inverse_rms[r] = 1.0f / __builtin_sqrtf(RowSquares(x, 0.0f, width) / n + epsilon);
+    for (long c = 0; c < width; c += kLanes) {
+      const long left = width - c;
+      StorePart(y + c, LoadPart(x + c, left) * inverse_rms[r] * LoadPart(gain + c, left), left);
+    }
+  }
+}
+
+// With h = x / rms and g = gain * dy: dx = (g - h * mean(g * h)) / rms.
+void RmsNormBackward(const float* x, const float* gain, const float* inverse_rms, const float* dy,
+                     long rows, long width, bool accumulate, float* dx, float* dgain) {
+  const float n = static_cast<float>(width);
+  for (long r = 0; r < rows; ++r, x += width, dy += width, dx += width) {
+    Vector gh_sum = {};
+    for (long c = 0; c < width; c += kLanes) {
+      const long left = width - c;
+      const Vector dh = LoadPart(dy + c, left) * (LoadPart(x + c, left) * inverse_rms[r]);
+      StorePart(dgain + c, LoadPart(dgain + c, left) + dh, left);
+      gh_sum += dh * LoadPart(gain + c, left);
+    }
+    const float gh_mean = Sum(gh_sum) / n;
+    for (long c = 0; c < width; c += kLanes) {
+      const long left = width - c;
+      const Vector h = LoadPart(x + c, left) * inverse_rms[r];
+      const Vector g = LoadPart(dy + c, left) * LoadPart(gain + c, left);
+      Vector result = (g - h * gh_mean) * inverse_rms[r];
+      if (accumulate) result += LoadPart(dx + c, left);
+      StorePart(dx + c, result, left);
+    }
+  }
+}
+
+// --- GELU ----------------------------------------------------------------------------------------
+
+constexpr float kGeluScale = 0.7978845608f;  // sqrt(2 / pi)
+constexpr float kGeluCubic = 0.044715f;
+
+void GeluForward(const float* x, long count, float* y) {
+  for (long i = 0; i < count; i += kLanes) {
+    const Vector v = LoadPart(x + i, count - i);
+    const Vector t = Tanh((v * v * kGeluCubic + 1.0f) * v * kGeluScale);
+    StorePart(y + i, v * 0.5f * (t + 1.0f), count - i);
+  }
+}
+
+void GeluBackward(const float* x, const float* dy, long count, bool accumulate, float* dx) {
+  for (long i = 0; i < count; i += kLanes) {
+    const long left = count - i;
+    const Vector v = LoadPart(x + i, left);
+    const Vector square = v * v;
+    const Vector t = Tanh((square * kGeluCubic + 1.0f) * v * kGeluScale);
+    const Vector inner = (square * (3.0f * kGeluCubic) + 1.0f) * kGeluScale;
+    const Vector slope = (t + 1.0f) * 0.5f + v * 0.5f * (1.0f - t * t) * inner;
+    Vector result = LoadPart(dy + i, left) * slope;
+    if (accumulate) result += LoadPart(dx + i, left);
+    StorePart(dx + i, result, left);
+  }
+}
+
+// --- Softmax and cross-entropy -------------------------------------------------------------------
+
+void SoftmaxForward(const float* logits, const int* targets, long rows, long classes,
+                    float* probabilities, float* row_sum, float* row_target) {
+  for (long r = 0; r < rows; ++r, logits += classes, probabilities += classes) {
+    Vector maximum = Broadcast(-__builtin_inff());
+    for (long c = 0; c < classes; c += kLanes) {
+      const Vector x = KeepFirst(LoadPart(logits + c, classes - c), classes - c, maximum);
+      maximum = x > maximum ? x : maximum;
+    }
+    const float highest = Maximum(maximum);
+    Vector total = {};
+    for (long c = 0; c < classes; c += kLanes) {
+      const long left = classes - c;
+      const Vector e = KeepFirst(Exp(LoadPart(logits + c, left) - highest), left, Vector{});
+      total += e;
+      StorePart(probabilities + c, e, left);
+    }
+    row_sum[r] = Sum(total);
+    row_target[r] = logits[targets[r]] - highest;
+    const float inverse = 1.0f / row_sum[r];
+    for (long c = 0; c < classes; ++c) probabilities[c] *= inverse;
+  }
+}
+
+void SoftmaxBackward(const float* probabilities, const int* targets, long rows, long classes,
+                     float scale, bool accumulate, float* dlogits) {
+  for (long r = 0; r < rows; ++r, probabilities += classes, dlogits += classes) {
+    for (long c = 0; c < classes; c += kLanes) {
+      const long left = classes - c;
+      Vector result = LoadPart(probabilities + c, left) * scale;
+      if (accumulate) result += LoadPart(dlogits + c, left);
+      StorePart(dlogits + c, result, left);
+    }
+    dlogits[targets[r]] -= scale;
+  }
+}
+
+// --- Plain element-wise work ---------------------------------------------------------------------
+
+void Add(const float* a, const float* b, long count, float* out) {
+  for (long i = 0; i < count; ++i) out[i] = a[i] + b[i];
+}
+
+void Copy(const float* a, long count, bool accumulate, float* out) {
+  if (accumulate) {
+    for (long i = 0; i < count; ++i) out[i] += a[i];
+  } else {
+    for (long i = 0; i < count; ++i) out[i] = a[i];
+  }
+}
+
+void FillRows(const float* bias, long rows, long width, float* out) {
+  for (long r = 0; r < rows; ++r, out += width) {
+    for (long c = 0; c < width; ++c) out[c] = bias == nullptr ? 0.0f : bias[c];
+  }
+}
+
+void AddColumnSums(const float* a, long rows, long width, float* sums) {
+  for (long c = 0; c < width; c += kLanes) {
+    Vector sum = LoadPart(sums + c, width - c);
+    for (long r = 0; r < rows; ++r) sum += LoadPart(a + r * width + c, width - c);
+    StorePart(sums + c, sum, width - c);
+  }
+}
+
+double SumOfSquares(const float* a, long count) {
+  constexpr long kHalf = kLanes / 2;
+  constexpr long kChains = 4;  // independent sums hide the latency of the additions
+  DoubleVector sums[kChains] = {};
+  long i = 0;
+  for (; i + kChains * kHalf <= count; i += kChains * kHalf) {
+    for (long k = 0; k < kChains; ++k) {
+      const HalfVector x = *reinterpret_cast<const HalfVector*>(a + i + k * kHalf);
+      const DoubleVector wide = __builtin_convertvector(x, DoubleVector);
+      sums[k] += wide * wide;
+    }
+  }
+  double total = 0;
+  for (; i < count; ++i) total += static_cast<double>(a[i]) * a[i];
+  for (long k = 0; k < kChains; ++k) {
+    for (long lane = 0; lane < kHalf; ++lane) total += sums[k][lane];
+  }
+  return total;
+}
+
+void AdamW(const float* gradients, long count, float rate, float beta1, float beta2, float epsilon,
+           float decay, float m_correction, float v_correction, float* parameters, float* m,
+           float* v) {
+  for (long i = 0; i < count; ++i) {
+    const float g = gradients[i];
+    m[i] = beta1 * m[i] + (1.0f - beta1) * g;
+    v[i] = beta2 * v[i] + (1.0f - beta2) * (g * g);
+    const float update =
+        m[i] * m_correction / (__builtin_sqrtf(v[i] * v_correction) + epsilon) +
+        decay * parameters[i];
+    parameters[i] -= rate * update;
+  }
+}
+
+void Exponential(const float* x, long count, float* y) {
+  for (long i = 0; i < count; i += kLanes) {
+    StorePart(y + i, Exp(LoadPart(x + i, count - i)), count - i);
+  }
+}
+
+void HyperbolicTangent(const float* x, long count, float* y) {
+  for (long i = 0; i < count; i += kLanes) {
+    StorePart(y + i, Tanh(LoadPart(x + i, count - i)), count - i);
+  }
+}
+
+}  // namespace
+
+extern const Kernels NORMLAB_KERNEL_TABLE;
+const Kernels NORMLAB_KERNEL_TABLE = {
+    .instruction_set = NORMLAB_KERNEL_NAME,
+    .layer_norm_forward = LayerNormForward,
+    .layer_norm_backward = LayerNormBackward,
+    .rms_norm_forward = RmsNormForward,
+    .rms_norm_backward = RmsNormBackward,
+    .gelu_forward = GeluForward,
+    .gelu_backward = GeluBackward,
+    .attention_forward = AttentionForward,
+    .attention_backward = AttentionBackward,
+    .softmax_forward = SoftmaxForward,
+    .softmax_backward = SoftmaxBackward,
+    .add = Add,
+    .copy = Copy,
+    .fill_rows = FillRows,
+    .add_column_sums = AddColumnSums,
+    .sum_of_squares = SumOfSquares,
+    .adamw = AdamW,
+    .exponential = Exponential,
+    .hyperbolic_tangent = HyperbolicTangent,
+};
+
+}  // namespace normlab::trainer

@@ -1,0 +1,136 @@
+// Vectors of the width of the instruction set this file is compiled for, with exp and tanh.
+// Included only by the kernel sources; everything is in an unnamed namespace so that no copy leaves
+// its object file.
+#ifndef NORMLAB_SERVER_TRAINER_MODEL_KERNELS_VECTOR_H_
+#define NORMLAB_SERVER_TRAINER_MODEL_KERNELS_VECTOR_H_
+
+namespace normlab::trainer {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr long kLanes = 16;
+#elif defined(__AVX2__)
+constexpr long kLanes = 8;
+#else
+constexpr long kLanes = 4;
+#endif
+
+typedef float Vector __attribute__((vector_size(kLanes * 4)));
+typedef int IntVector __attribute__((vector_size(kLanes * 4)));
+typedef float UnalignedVector __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
+// Half as many floats as a Vector has, and as many doubles.
+typedef float HalfVector __attribute__((vector_size(kLanes * 2), aligned(4), may_alias));
+typedef double DoubleVector __attribute__((vector_size(kLanes * 4)));
+
+#define NORMLAB_KERNEL_INLINE static inline __attribute__((always_inline))
+
+NORMLAB_KERNEL_INLINE Vector Load(const float* p) {
+  return *reinterpret_cast<const UnalignedVector*>(p);
+}
+
+NORMLAB_KERNEL_INLINE void Store(float* p, Vector v) {
+  *reinterpret_cast<UnalignedVector*>(p) = v;
+}
+
+// The first `count` floats at p, zeros after them.
+NORMLAB_KERNEL_INLINE Vector LoadPart(const float* p, long count) {
+  if (count >= kLanes) return Load(p);
+  Vector v = {};
+  for (long k = 0; k < count; ++k) v[k] = p[k];
+  return v;
+}
+
+NORMLAB_KERNEL_INLINE void StorePart(float* p, Vector v, long count) {
+  if (count >= kLanes) return Store(p, v);
+  for (long k = 0; k < count; ++k) p[k] = v[k];
+}
+
+NORMLAB_KERNEL_INLINE Vector Broadcast(float x) { return Vector{} + x; }
+
+// 0, 1, 2, ...
+NORMLAB_KERNEL_INLINE IntVector LaneNumbers() {
+  IntVector lanes = {};
+  for (int k = 0; k < kLanes; ++k) lanes[k] = k;
+  return lanes;
+}
+
+// `v` in the first `count` lanes, `other` in the rest.
+NORMLAB_KERNEL_INLINE Vector KeepFirst(Vector v, long count, Vector other) {
+  return LaneNumbers() < static_cast<int>(count) ? v : other;
+}
+
+NORMLAB_KERNEL_INLINE float Sum(Vector v) {
+  float lanes[kLanes];
+  Store(lanes, v);
+  for (long half = kLanes / 2; half > 0; half /= 2) {
+    for (long k = 0; k < half; ++k) lanes[k] += lanes[k + half];
+  }
+  return lanes[0];
+}
+
+NORMLAB_KERNEL_INLINE float Maximum(Vector v) {
+  float lanes[kLanes];
+  Store(lanes, v);
+  for (long half = kLanes / 2; half > 0; half /= 2) {
+    for (long k = 0; k < half; ++k) {
+      lanes[k] = lanes[k] > lanes[k + half] ? lanes[k] : lanes[k + half];
+    }
+  }
+  return lanes[0];
+}
+
+// x = n ln 2 + r with |r| <= ln(2)/2: returns r, and n as an integer.
+NORMLAB_KERNEL_INLINE Vector ReduceByLn2(Vector x, IntVector* n) {
+  const Vector shifter = Broadcast(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer
+  const Vector shifted = x * 1.44269504f + shifter;
+  const Vector rounded = shifted - shifter;
+  *n = reinterpret_cast<IntVector>(shifted) - 0x4B400000;
+  // ln 2 in two parts, the first of which times n is exact.
+  Vector r = x - rounded * 0.693359375f;
+  return r - rounded * -2.12194440e-4f;
+}
+
+// 2^n for -126 <= n <= 127.
+NORMLAB_KERNEL_INLINE Vector PowerOfTwo(IntVector n) {
+  return reinterpret_cast<Vector>((n + 127) << 23);
+}
+
+// (e^r - 1 - r) / r^2 for |r| <= ln(2)/2: a minimax polynomial, with which e^r is off by 4e-9.
+NORMLAB_KERNEL_INLINE Vector ExpTail(Vector r) {
+  Vector p = r * 1.38637563e-3f + 8.36750958e-3f;
+  p = p * r + 4.16672379e-2f;
+  p = p * r + 0.166665345f;
+  return p * r + 0.5f;
+}
+
+// e^x to 1 ulp, also where the result is subnormal; infinity above 88.73, NaN stays NaN.
+NORMLAB_KERNEL_INLINE Vector Exp(Vector x) {
+  // Written so that a comparison with NaN keeps x.
+  x = x > 100.0f ? Broadcast(100.0f) : x;
+  x = x < -110.0f ? Broadcast(-110.0f) : x;
+  IntVector n;
+  const Vector r = ReduceByLn2(x, &n);
+  const Vector p = (ExpTail(r) * r) * r + r + 1.0f;
+  // Two factors, because 2^n itself may be out of range where the result is not.
+  const IntVector half = n >> 1;
+  return p * PowerOfTwo(half) * PowerOfTwo(n - half);
+}
+
+// tanh x = (e^2x - 1) / (e^2x - 1 + 2), where e^2x - 1 is computed without cancellation, so small x
+// keep their relative accuracy.
+NORMLAB_KERNEL_INLINE Vector Tanh(Vector x) {
+  Vector y = x + x;
+  y = y > 20.0f ? Broadcast(20.0f) : y;
+  y = y < -20.0f ? Broadcast(-20.0f) : y;
+  IntVector n;
+  const Vector r = ReduceByLn2(y, &n);
+  const Vector tail = (ExpTail(r) * r) * r + r;
+  const Vector scale = PowerOfTwo(n);
+  const Vector minus_one = tail * scale + (scale - 1.0f);
+  return minus_one / (minus_one + 2.0f);
+}
+
+}  // namespace
+}  // namespace normlab::trainer
+
+#endif  // NORMLAB_SERVER_TRAINER_MODEL_KERNELS_VECTOR_H_

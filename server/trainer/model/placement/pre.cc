@@ -1,0 +1,27 @@
+#include "server/trainer/model/components/components.h"
+#include "server/trainer/model/placement/placement.h"
+
+namespace normlab::trainer {
+namespace {
+
+// Pre-Norm (Xiong et al. 2020): the identity path is never normalised.
+class Pre final : public Placement {
+ public:
+  Value RecordBlock(const Block& b, Value x) const override {
+    const Value u = x + b.Attention(b.Norm("attention_norm", x));
+    return u + b.FeedForward(b.Norm("mlp_norm", u));
+  }
+
+  int64_t ExtraParameterCount(const TrainingSettings& settings) const override {
+    return 2 * NormParameterCount(settings);
+  }
+};
+
+}  // namespace
+
+const Placement& PrePlacement() {
+  static const Pre placement;
+  return placement;
+}
+
+}  // namespace normlab::trainer

@@ -1,0 +1,96 @@
+#include "server/trainer/model/program.h"
+
+#include <stdexcept>
+
+namespace normlab::trainer {
+namespace {
+
+constexpr int64_t kAlignment = 16;  // floats in a cache line
+
+}  // namespace
+
+int64_t Value::width() const { return program->State(*this).width; }
+
+Program::Program(ParameterTable& parameters, int64_t batch, int64_t time, const Kernels& kernels)
+    : parameters_(parameters),
+      batch_(batch),
+      time_(time),
+      kernels_(kernels),
+      tokens_(static_cast<size_t>(batch * time)),
+      targets_(static_cast<size_t>(batch * time)) {}
+
+Value Program::NewValue(int64_t width) {
+  ValueState state;
+  state.width = width;
+  state.offset = activation_size_;
+  state.maker = static_cast<int>(components_.size());
+  activation_size_ += (rows() * width + kAlignment - 1) / kAlignment * kAlignment;
+  values_.push_back(state);
+  return {this, static_cast<int>(values_.size()) - 1};
+}
+
+void Program::Append(std::unique_ptr<Component> component) {
+  components_.push_back(std::move(component));
+}
+
+void Program::Finish(const float* weights, float* gradients) {
+  weights_ = weights;
+  weight_gradients_ = gradients;
+  activations_ = Buffer(activation_size_);
+  for (int i = static_cast<int>(components_.size()) - 1; i >= 0; --i) {
+    components_[static_cast<size_t>(i)]->Bind(*this);
+    for (ValueState& value : values_) {
+      if (value.maker != i || value.gradient_slot < 0) continue;
+      slots_[static_cast<size_t>(value.gradient_slot)]->taken = false;
+    }
+  }
+}
+
+float* Program::Data(Value value) { return activations_.data() + State(value).offset; }
+
+const float* Program::GradientOf(Value value) {
+  const int64_t slot = State(value).gradient_slot;
+  if (slot < 0) throw std::logic_error("a component's output is not used by anything");
+  return slots_[static_cast<size_t>(slot)]->buffer.data();
+}
+
+GradientSlot Program::AddGradient(Value value) {
+  ValueState& state = State(value);
+  const bool first = state.gradient_slot < 0;
+  if (first) state.gradient_slot = TakeSlot(state.width);
+  return {slots_[static_cast<size_t>(state.gradient_slot)]->buffer.data(), !first};
+}
+
+int64_t Program::TakeSlot(int64_t width) {
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (slots_[i]->taken || slots_[i]->width != width) continue;
+    slots_[i]->taken = true;
+    return static_cast<int64_t>(i);
+  }
+  auto slot = std::make_unique<Slot>();
+  slot->width = width;
+  slot->taken = true;
+  slot->buffer = Buffer(rows() * width);
+  slots_.push_back(std::move(slot));
+  return static_cast<int64_t>(slots_.size()) - 1;
+}
+
+const float* Program::Weights(ParameterTable::Id id) const {
+  return weights_ + parameters_[id].offset;
+}
+
+float* Program::WeightGradient(ParameterTable::Id id) const {
+  return weight_gradients_ + parameters_[id].offset;
+}
+
+void Program::Forward() {
+  for (const auto& component : components_) component->Forward();
+}
+
+void Program::Backward() {
+  for (auto component = components_.rbegin(); component != components_.rend(); ++component) {
+    (*component)->Backward();
+  }
+}
+
+}  // namespace normlab::trainer

@@ -1,0 +1,146 @@
+// A model as a fixed list of components, recorded once and run every step.
+//
+// Recording looks like the mathematics: `x + block.Attention(block.Norm("n", x))` appends a norm, the
+// parts of the attention and an addition. Afterwards the shapes are known, so Finish() lays out all
+// memory, and a step allocates nothing and searches nothing. The way back is the list in reverse; each
+// component knows its own derivative (there is no automatic differentiation), and where several
+// components read one value their gradients are added.
+//
+//   Program program(parameters, batch, time);
+//   Value x = Embed(program, ...);
+//   x = x + Linear(program, "mlp", width, x);
+//   Value logits = ...;
+//   SoftmaxCrossEntropy(logits);
+//   program.Finish(weights, gradients);
+//   program.Forward();   // loss() is set
+//   program.Backward();  // gradients are added to
+//
+// A program belongs to one thread. Several may share weights while none of them is written.
+#ifndef NORMLAB_SERVER_TRAINER_MODEL_PROGRAM_H_
+#define NORMLAB_SERVER_TRAINER_MODEL_PROGRAM_H_
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "server/trainer/model/buffer.h"
+#include "server/trainer/model/kernels/kernels.h"
+#include "server/trainer/model/parameters.h"
+
+namespace normlab::trainer {
+
+class Program;
+
+// Activations [rows, width] that one component writes and others read.
+struct Value {
+  Program* program = nullptr;
+  int index = -1;
+
+  int64_t width() const;
+};
+
+// Where a component puts the gradient of one of its inputs. In the way back the first to reach a value
+// overwrites, the others add.
+struct GradientSlot {
+  float* data = nullptr;
+  bool accumulate = false;
+};
+
+// One step of the computation with its derivative.
+class Component {
+ public:
+  virtual ~Component() = default;
+
+  // Called once by Finish(), the last component first: fetch pointers by Data() for inputs and
+  // outputs, GradientOf() for outputs and AddGradient() for inputs.
+  virtual void Bind(Program& program) = 0;
+  virtual void Forward() = 0;
+  virtual void Backward() = 0;
+};
+
+class Program {
+ public:
+  // `kernels` is for tests; everything else takes the best.
+  Program(ParameterTable& parameters, int64_t batch, int64_t time,
+          const Kernels& kernels = BestKernels());
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  int64_t batch() const { return batch_; }
+  int64_t time() const { return time_; }
+  int64_t rows() const { return batch_ * time_; }
+  const Kernels& kernels() const { return kernels_; }
+  ParameterTable& parameters() { return parameters_; }
+
+  // Recording.
+  Value NewValue(int64_t width);
+  void Append(std::unique_ptr<Component> component);
+
+  // Ends recording. Both buffers hold parameters().buffer_size() floats and outlive the program.
+  void Finish(const float* weights, float* gradients);
+
+  // While binding. The gradient of a value is dead, and its memory reused, once the component that
+  // made the value has gone back.
+  float* Data(Value value);
+  const float* GradientOf(Value value);
+  GradientSlot AddGradient(Value value);
+  const float* Weights(ParameterTable::Id id) const;
+  float* WeightGradient(ParameterTable::Id id) const;
+
+  // Inputs of the next step, [batch, time] each.
+  std::vector<int32_t>& tokens() { return tokens_; }
+  std::vector<int32_t>& targets() { return targets_; }
+
+  void Forward();
+  // Adds to the weight gradients.
+  void Backward();
+
+  // Sum of the rows' losses times the scale the loss was recorded with.
+  double loss() const { return loss_; }
+  void set_loss(double loss) { loss_ = loss; }
+
+ private:
+  struct ValueState {
+    int64_t width = 0;
+    int64_t offset = 0;         // in activations_
+    int maker = -1;             // index of the component that writes it
+    int64_t gradient_slot = -1;  // index into gradient_slots_ while alive
+  };
+  // Memory for a gradient, reused when its value's gradient is dead.
+  struct Slot {
+    int64_t width = 0;
+    bool taken = false;
+    Buffer buffer;
+  };
+
+  int64_t TakeSlot(int64_t width);
+  ValueState& State(Value value) { return values_[static_cast<size_t>(value.index)]; }
+  friend struct Value;
+
+  ParameterTable& parameters_;
+  const int64_t batch_;
+  const int64_t time_;
+  const Kernels& kernels_;
+  std::vector<ValueState> values_;
+  std::vector<std::unique_ptr<Component>> components_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  Buffer activations_;
+  int64_t activation_size_ = 0;
+  const float* weights_ = nullptr;
+  float* weight_gradients_ = nullptr;
+  std::vector<int32_t> tokens_;
+  std::vector<int32_t> targets_;
+  double loss_ = 0;
+};
+
+// Appends a component to the program.
+template <typename C, typename... Arguments>
+void Record(Program& program, Arguments&&... arguments) {
+  program.Append(std::make_unique<C>(std::forward<Arguments>(arguments)...));
+}
+
+}  // namespace normlab::trainer
+
+#endif  // NORMLAB_SERVER_TRAINER_MODEL_PROGRAM_H_

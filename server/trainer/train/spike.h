@@ -1,0 +1,34 @@
+// Notices when the loss jumps.
+#ifndef NORMLAB_SERVER_TRAINER_TRAIN_SPIKE_H_
+#define NORMLAB_SERVER_TRAINER_TRAIN_SPIKE_H_
+
+#include <cstddef>
+#include <deque>
+#include <numeric>
+
+namespace normlab::trainer {
+
+// A loss is a spike if it is at least twice the mean of the (up to) 100 before it.
+class SpikeDetector {
+ public:
+  bool IsSpike(double loss) {
+    const bool spike = !window_.empty() && loss >= 2.0 * Mean();
+    window_.push_back(loss);
+    if (window_.size() > kWindow) window_.pop_front();
+    return spike;
+  }
+
+ private:
+  static constexpr size_t kWindow = 100;
+
+  double Mean() const {
+    const double sum = std::accumulate(window_.begin(), window_.end(), 0.0);
+    return sum / static_cast<double>(window_.size());
+  }
+
+  std::deque<double> window_;
+};
+
+}  // namespace normlab::trainer
+
+#endif  // NORMLAB_SERVER_TRAINER_TRAIN_SPIKE_H_

@@ -1,0 +1,108 @@
+#include "server/trainer/model/parameters.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "server/trainer/model/decoder.h"
+#include "server/trainer/trainer.h"
+
+namespace normlab::trainer {
+namespace {
+
+TrainingSettings Settings(const std::string& placement, int64_t seed = 7, int64_t layers = 12,
+                          int64_t width = 64) {
+  TrainingSettings settings;
+  settings.placement = placement;
+  settings.final_norm = placement == "pre";
+  settings.seed = seed;
+  settings.layers = layers;
+  settings.d_model = width;
+  settings.ffn_width = 4 * width;
+  return settings;
+}
+
+ParameterTable TableOf(const TrainingSettings& settings) {
+  ParameterTable table;
+  Program program(table, settings.batch_size, settings.sequence_length);
+  RecordDecoder(settings, program.rows(), program);
+  return table;
+}
+
+// FNV-1a over the bytes of all tensors in the byte order of their paths.
+uint64_t Checksum(const ParameterTable& table, const std::vector<float>& buffer) {
+  std::vector<Parameter> sorted = table.all();
+  std::ranges::sort(sorted, {}, &Parameter::path);
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const Parameter& parameter : sorted) {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(buffer.data() + parameter.offset);
+    for (size_t i = 0; i < static_cast<size_t>(parameter.count) * sizeof(float); ++i) {
+      hash = (hash ^ bytes[i]) * 0x100000001b3u;
+    }
+  }
+  return hash;
+}
+
+uint64_t InitialChecksum(const TrainingSettings& settings) {
+  const ParameterTable table = TableOf(settings);
+  std::vector<float> buffer(static_cast<size_t>(table.buffer_size()));
+  table.Initialize(settings.seed, buffer);
+  return Checksum(table, buffer);
+}
+
+TEST(Parameters, InitialWeightsAreThoseOfFlaxBitForBit) {
+  EXPECT_EQ(InitialChecksum(Settings("pre")), 0xe7187be39aaef05du);
+  EXPECT_EQ(InitialChecksum(Settings("post")), 0xfdf098faa4266a5du);
+  EXPECT_EQ(InitialChecksum(Settings("pre", 11)), 0xfa5b4c8a7765877cu);
+  EXPECT_EQ(InitialChecksum(Settings("post", 11)), 0xd18b50699193457cu);
+  EXPECT_EQ(InitialChecksum(Settings("pre", 7, 3)), 0x246e56596a8342d4u);
+  EXPECT_EQ(InitialChecksum(Settings("pre", 7, 12, 48)), 0xded7b4558141f791u);
+  EXPECT_EQ(InitialChecksum(Settings("post", 11, 3, 48)), 0xfb42552e6b33ee07u);
+}
+
+TEST(Parameters, InitialisingTheArticlesModelTakesLessThanATenthOfASecond) {
+  const TrainingSettings settings = Settings("pre");
+  const ParameterTable table = TableOf(settings);
+  std::vector<float> buffer(static_cast<size_t>(table.buffer_size()));
+  const auto start = std::chrono::steady_clock::now();
+  table.Initialize(settings.seed, buffer);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  RecordProperty("milliseconds", std::to_string(seconds.count() * 1e3));
+  EXPECT_LT(seconds.count(), 0.1);
+}
+
+TEST(Parameters, FormulaEqualsTheBuiltModel) {
+  EXPECT_EQ(ParameterCount(Settings("pre")), 610'176);
+  EXPECT_EQ(ParameterCount(Settings("post")), 610'048);
+  for (const char* placement : {"pre", "post"}) {
+    for (const char* norm : {"layernorm", "rmsnorm"}) {
+      for (const bool final_norm : {false, true}) {
+        TrainingSettings settings = Settings(placement, 7, 3, 20);
+        settings.norm = norm;
+        settings.final_norm = final_norm;
+        settings.ffn_width = 50;
+        settings.vocab_size = 17;
+        settings.sequence_length = 9;
+        EXPECT_EQ(ParameterCount(settings), TableOf(settings).parameter_count())
+            << placement << " " << norm << " " << final_norm;
+      }
+    }
+  }
+}
+
+TEST(Parameters, DeclaringAPathTwiceFindsTheSameParameter) {
+  ParameterTable table;
+  const auto first = table.Declare("a/kernel", {2, 3}, Initializer::Constant(1));
+  EXPECT_EQ(table.Declare("a/kernel", {2, 3}, Initializer::Constant(1)), first);
+  EXPECT_THROW(table.Declare("a/kernel", {3, 2}, Initializer::Constant(1)), std::runtime_error);
+  EXPECT_EQ(table.parameter_count(), 6);
+}
+
+}  // namespace
+}  // namespace normlab::trainer
