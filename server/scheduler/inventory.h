@@ -1,0 +1,31 @@
+// The devices of this machine.
+#ifndef NORMLAB_SERVER_SCHEDULER_INVENTORY_H_
+#define NORMLAB_SERVER_SCHEDULER_INVENTORY_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "server/scheduler/plan.h"
+
+namespace normlab::scheduler {
+
+// Cores this process may use: those of its affinity mask, and no more than the CPU quota of its
+// control group (cpu.max along the path in /proc/self/cgroup) allows. At least 1.
+int64_t UsableCores();
+
+// The quota part alone, for tests: cores that `root`/`group` and its parents allow, or 0 if there
+// is no limit. `root` is where the control groups are mounted.
+double QuotaCores(const std::filesystem::path& root, const std::filesystem::path& group);
+
+// Memory this process may use, in bytes: the machine's, or less if the control group says so.
+int64_t UsableMemory();
+
+// One CPU slot a usable core (at most `cpu_slots` when that is above 0), then the GPUs that NVML
+// names. NVML is opened at run time; no library, or no GPU, is normal.
+std::vector<Device> FindDevices(int64_t cpu_slots);
+
+}  // namespace normlab::scheduler
+
+#endif  // NORMLAB_SERVER_SCHEDULER_INVENTORY_H_

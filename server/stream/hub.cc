@@ -1,0 +1,127 @@
+#include "server/stream/hub.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace normlab::stream {
+namespace {
+
+// Events kept of each feed. A watcher further behind reads the database.
+constexpr size_t kKept = 2048;
+
+bool ForLobby(const v1::WatchRunsResponse& message) {
+  return message.has_run() || message.has_end() || message.has_progress();
+}
+
+bool After(uint64_t sequence, const domain::EventPtr& event) {
+  return sequence < event->sequence();
+}
+
+}  // namespace
+
+Hub::Feed& Hub::FeedOf(const std::string& name) {
+  const auto [found, is_new] = feeds_.try_emplace(name);
+  if (is_new) found->second.evicted_through = std::max(floor_, dropped_through_);
+  return found->second;
+}
+
+void Hub::Add(const std::string& name, const domain::EventPtr& event,
+              std::set<int64_t>& ringing) {
+  Feed& feed = FeedOf(name);
+  feed.recent.push_back(event);
+  while (feed.recent.size() > kKept) {
+    feed.evicted_through = feed.recent.front()->sequence();
+    feed.recent.pop_front();
+  }
+  ringing.insert(feed.subscriptions.begin(), feed.subscriptions.end());
+}
+
+void Hub::Publish(const std::vector<domain::EventPtr>& events, uint64_t sequence) {
+  MutexLock lock(mutex_);
+  std::set<int64_t> ringing;
+  for (const domain::EventPtr& event : events) {
+    Add(event->run(), event, ringing);
+    if (ForLobby(event->message())) Add(kLobby, event, ringing);
+    if (event->message().has_end()) feeds_[event->run()].ended = true;
+  }
+  published_ = sequence;
+  for (const int64_t id : ringing) subscriptions_[id].bell();
+  for (const domain::EventPtr& event : events) {
+    if (event->message().has_end()) DropIfIdle(event->run());
+  }
+}
+
+// An ended run that nobody watches is left to the database.
+void Hub::DropIfIdle(const std::string& name) {
+  const auto found = feeds_.find(name);
+  if (found == feeds_.end() || !found->second.ended || !found->second.subscriptions.empty()) return;
+  if (!found->second.recent.empty()) {
+    dropped_through_ = std::max(dropped_through_, found->second.recent.back()->sequence());
+  }
+  feeds_.erase(found);
+}
+
+Hub::Reading Hub::Read(const std::string& name, uint64_t after, size_t limit) {
+  MutexLock lock(mutex_);
+  Reading reading;
+  reading.published = published_;
+  const auto found = feeds_.find(name);
+  if (found == feeds_.end()) {
+    reading.behind = after < std::max(floor_, dropped_through_);
+    return reading;
+  }
+  const Feed& feed = found->second;
+  if (after < feed.evicted_through) {
+    reading.behind = true;
+    return reading;
+  }
+  auto event = std::upper_bound(feed.recent.begin(), feed.recent.end(), after, After);
+  for (; event != feed.recent.end(); ++event) {
+    const bool same_write = !reading.events.empty() &&
+                            reading.events.back()->sequence() == (*event)->sequence();
+    if (reading.events.size() >= limit && !same_write) {
+      reading.more = true;
+      break;
+    }
+    reading.events.push_back(*event);
+  }
+  return reading;
+}
+
+uint64_t Hub::published() const {
+  MutexLock lock(mutex_);
+  return published_;
+}
+
+int64_t Hub::Subscribe(const std::vector<std::string>& feeds, Bell bell) {
+  MutexLock lock(mutex_);
+  const int64_t id = next_subscription_++;
+  for (const std::string& feed : feeds) FeedOf(feed).subscriptions.insert(id);
+  subscriptions_[id] = {feeds, std::move(bell)};
+  return id;
+}
+
+void Hub::Unsubscribe(int64_t subscription) {
+  MutexLock lock(mutex_);
+  const auto found = subscriptions_.find(subscription);
+  if (found == subscriptions_.end()) return;
+  for (const std::string& feed : found->second.feeds) {
+    feeds_[feed].subscriptions.erase(subscription);
+    DropIfIdle(feed);
+    // A feed made only by watching an ended run holds nothing.
+    const auto empty = feeds_.find(feed);
+    if (empty != feeds_.end() && empty->second.recent.empty() &&
+        empty->second.subscriptions.empty()) {
+      dropped_through_ = std::max(dropped_through_, empty->second.evicted_through);
+      feeds_.erase(empty);
+    }
+  }
+  subscriptions_.erase(found);
+}
+
+int64_t Hub::subscriptions() const {
+  MutexLock lock(mutex_);
+  return static_cast<int64_t>(subscriptions_.size());
+}
+
+}  // namespace normlab::stream
