@@ -8,8 +8,6 @@
 #ifndef NORMLAB_SERVER_EXECUTOR_EXECUTOR_H_
 #define NORMLAB_SERVER_EXECUTOR_EXECUTOR_H_
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <compare>
 #include <cstdint>
@@ -20,28 +18,23 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/base/subprocess.h"
 
 namespace normlab::executor {
 
+using normlab::ProcessIdentity;
+
 struct AttemptKey {
-  std::string run;   // ULID
+  std::string run;  // ULID
   int32_t attempt = 0;
   auto operator<=>(const AttemptKey&) const = default;
 };
 
-// Which process a number stood for: a pid alone may be somebody else's after its process ended.
-struct ProcessIdentity {
-  pid_t pid = 0;
-  uint64_t start_ticks = 0;  // field 22 of /proc/PID/stat
-  std::string boot_id;       // /proc/sys/kernel/random/boot_id
-  bool operator==(const ProcessIdentity&) const = default;
-};
-
 struct LaunchRequest {
   AttemptKey key;
-  std::string token;                    // secret of the attempt; goes into a 0600 file, never argv
-  std::string device;                   // "cpu:0"
-  std::string gpu_uuid;                 // empty for a CPU run
+  std::string token;     // secret of the attempt; goes into a 0600 file, never argv
+  std::string device;    // "cpu:0"
+  std::string gpu_uuid;  // empty for a CPU run
   int32_t threads = 1;
   std::filesystem::path directory;      // folder of the attempt; made (0700) by Launch
   std::filesystem::path endpoint_file;  // where the trainer finds the server, also after a restart

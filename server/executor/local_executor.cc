@@ -1,0 +1,245 @@
+#include "server/executor/local_executor.h"
+
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "server/base/files.h"
+#include "server/base/spool.h"
+#include "server/base/strings.h"
+#include "server/executor/exit_report.h"
+#include "spdlog/spdlog.h"
+
+namespace normlab::executor {
+namespace {
+
+constexpr std::chrono::milliseconds kLookAgain(50);
+constexpr auto kPidfd = static_cast<idtype_t>(3);  // P_PIDFD, which glibc 2.35 does not declare
+
+// One spelling a folder: processes are found again by it.
+std::filesystem::path Canonical(const std::filesystem::path& directory) {
+  return std::filesystem::absolute(directory).lexically_normal();
+}
+
+// In the environment of all processes of an attempt, so that even those of a dead shepherd are
+// known. Inherited, hence also by what left the process group and the session.
+std::string Marker(const std::filesystem::path& directory) {
+  return "NORMLAB_ATTEMPT_DIR=" + directory.string();
+}
+
+std::filesystem::path Beside(const std::string& name) {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / name;
+}
+
+// The server's own environment, without its secrets, with what keeps a trainer on its device and
+// on its threads. Oversubscribed threads that spin while they wait made runs ten times slower.
+std::vector<std::string> Environment(const LaunchRequest& request,
+                                     const std::filesystem::path& directory) {
+  const std::string threads = std::to_string(request.threads);
+  std::vector<std::string> environment = {
+      "OMP_NUM_THREADS=" + threads,
+      "MKL_NUM_THREADS=" + threads,
+      "OPENBLAS_NUM_THREADS=" + threads,
+      "OMP_WAIT_POLICY=PASSIVE",
+      "OMP_DYNAMIC=FALSE",
+      "MKL_DYNAMIC=FALSE",
+      "CUDA_VISIBLE_DEVICES=" + request.gpu_uuid,
+      Marker(directory),
+  };
+  const size_t own = environment.size();
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const std::string name = text.substr(0, text.find('=') + 1);
+    const bool replaced =
+        std::any_of(environment.begin(), environment.begin() + own,
+                    [&](const std::string& mine) { return mine.starts_with(name); });
+    if (!replaced && name != "NORMLAB_TOKEN=") environment.push_back(text);
+  }
+  return environment;
+}
+
+absl::Status AlreadyWatched(const AttemptKey& key) {
+  return absl::AlreadyExistsError(
+      StrCat("attempt ", key.attempt, " of run ", key.run, " is being watched already"));
+}
+
+// Waits for a shepherd that was this process's child; for an adopted one that does nothing.
+void WaitForChild(const UniqueFd& shepherd) {
+  siginfo_t info = {};
+  waitid(kPidfd, static_cast<id_t>(shepherd.get()), &info, WEXITED | WNOHANG);
+}
+
+// Kills what a lost shepherd left behind; true while there is any.
+bool KillStrays(const std::filesystem::path& directory) {
+  bool any = false;
+  for (const ProcessIdentity& stray : FindByEnvironment(Marker(directory))) {
+    const absl::StatusOr<UniqueFd> process = OpenProcess(stray);
+    if (process.ok()) any |= SignalProcess(*process, SIGKILL).ok();
+  }
+  return any;
+}
+
+}  // namespace
+
+LocalExecutor::LocalExecutor(LocalExecutorOptions options, ExitCallback on_exit)
+    : options_(std::move(options)),
+      on_exit_(std::move(on_exit)),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (options_.shepherd_path.empty()) options_.shepherd_path = Beside("normlab-shepherd");
+  if (options_.trainer_path.empty()) options_.trainer_path = Beside("normlab-trainer");
+  epoll_event event = {.events = EPOLLIN, .data = {}};
+  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event);
+  thread_ = std::thread([this] { WatchLoop(); });
+}
+
+LocalExecutor::~LocalExecutor() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  eventfd_write(wake_.get(), 1);
+  thread_.join();
+}
+
+absl::StatusOr<ProcessIdentity> LocalExecutor::Launch(const LaunchRequest& request) {
+  for (const std::filesystem::path& program : {options_.shepherd_path, options_.trainer_path}) {
+    if (access(program.c_str(), X_OK) != 0) {
+      return absl::FailedPreconditionError(
+          StrCat("there is no program ", program.string(), ", or it may not be run"));
+    }
+  }
+  if (IsWatched(request.key)) return AlreadyWatched(request.key);
+  LaunchRequest prepared = request;
+  prepared.directory = Canonical(request.directory);
+  if (absl::Status status = Prepare(prepared); !status.ok()) return status;
+  absl::StatusOr<ProcessIdentity> shepherd = Start(prepared);
+  if (!shepherd.ok()) unlink((prepared.directory / "spool").c_str());
+  return shepherd;
+}
+
+absl::Status LocalExecutor::Prepare(const LaunchRequest& request) const {
+  if (absl::Status status = MakePrivateDirectory(request.directory); !status.ok()) return status;
+  // The spool first: it says whether there is room, and that no other Launch had this folder.
+  absl::Status status = Spool::Create(request.directory / "spool", options_.spool_bytes);
+  if (!status.ok()) return status;
+  status = WritePrivateFile(request.directory / "token", request.token);
+  if (!status.ok()) unlink((request.directory / "spool").c_str());
+  return status;
+}
+
+absl::StatusOr<ProcessIdentity> LocalExecutor::Start(const LaunchRequest& request) {
+  const std::string directory = request.directory.string();
+  const absl::StatusOr<pid_t> pid = Spawn({
+      .argv = {options_.shepherd_path.string(), "--dir", directory, "--grace-ms",
+               std::to_string(options_.default_grace.count()), "--",
+               std::filesystem::absolute(options_.trainer_path).string(), "--run", request.key.run,
+               "--attempt", std::to_string(request.key.attempt), "--dir", directory,
+               "--endpoint-file", Canonical(request.endpoint_file).string(), "--device",
+               request.device, "--threads", std::to_string(request.threads)},
+      .environment = Environment(request, request.directory),
+      .directory = directory,  // where a core file would go
+      .block_signals = true,
+  });
+  if (!pid.ok()) return pid.status();
+  // Nobody has waited for this child yet, so its number is its own.
+  absl::StatusOr<ProcessIdentity> identity = ReadIdentity(*pid);
+  if (!identity.ok()) return identity;
+  absl::StatusOr<UniqueFd> process = OpenProcess(*identity);
+  if (!process.ok()) return process.status();
+  absl::Status status =
+      Watch(request.key, {.directory = request.directory, .shepherd = *std::move(process)});
+  if (!status.ok()) return status;
+  return identity;
+}
+
+absl::Status LocalExecutor::Adopt(const AttemptKey& key, const ProcessIdentity& shepherd,
+                                  const std::filesystem::path& directory) {
+  absl::StatusOr<UniqueFd> process = OpenProcess(shepherd);
+  if (!process.ok() && !absl::IsNotFound(process.status())) return process.status();
+  return Watch(key, {.directory = Canonical(directory),
+                     .shepherd = process.ok() ? *std::move(process) : UniqueFd()});
+}
+
+absl::Status LocalExecutor::Watch(const AttemptKey& key, Attempt attempt) {
+  {
+    MutexLock lock(mutex_);
+    const auto [entry, is_new] = attempts_.try_emplace(key, std::move(attempt));
+    if (!is_new) return AlreadyWatched(key);
+    if (const UniqueFd& shepherd = entry->second.shepherd) {
+      epoll_event event = {.events = EPOLLIN, .data = {}};
+      epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, shepherd.get(), &event);
+    }
+  }
+  eventfd_write(wake_.get(), 1);
+  return absl::OkStatus();
+}
+
+void LocalExecutor::Terminate(const AttemptKey& key, std::chrono::milliseconds grace) {
+  MutexLock lock(mutex_);
+  const auto found = attempts_.find(key);
+  if (found == attempts_.end() || !found->second.shepherd) return;
+  // A real-time signal: these are queued, so that a shorter grace sent right after is not lost.
+  const int value = static_cast<int>(std::clamp<int64_t>(grace.count(), 0, INT32_MAX));
+  const absl::Status status = SignalProcess(found->second.shepherd, SIGRTMIN, value);
+  if (!status.ok()) spdlog::info("run {}: {}", key.run, status.ToString());
+}
+
+void LocalExecutor::WatchLoop() {
+  for (bool again = false; !Stopping();) {
+    epoll_event events[16];
+    const int timeout = again ? static_cast<int>(kLookAgain.count()) : -1;
+    epoll_wait(epoll_.get(), events, std::size(events), timeout);
+    eventfd_t ignored;
+    eventfd_read(wake_.get(), &ignored);
+    again = ReportEnded();
+  }
+}
+
+bool LocalExecutor::IsWatched(const AttemptKey& key) {
+  MutexLock lock(mutex_);
+  return attempts_.contains(key);
+}
+
+bool LocalExecutor::Stopping() {
+  MutexLock lock(mutex_);
+  return stopping_;
+}
+
+std::vector<std::pair<AttemptKey, std::filesystem::path>> LocalExecutor::TakeEnded() {
+  std::vector<std::pair<AttemptKey, std::filesystem::path>> ended;
+  MutexLock lock(mutex_);
+  for (auto& [key, attempt] : attempts_) {
+    if (attempt.shepherd && !HasEnded(attempt.shepherd)) continue;
+    if (attempt.shepherd) WaitForChild(attempt.shepherd);
+    attempt.shepherd = UniqueFd();  // and so out of epoll
+    ended.emplace_back(key, attempt.directory);
+  }
+  return ended;
+}
+
+bool LocalExecutor::ReportEnded() {
+  bool again = false;
+  for (const auto& [key, directory] : TakeEnded()) {
+    const ExitReport report = ReadExitReport(directory);
+    if (report.lost && KillStrays(directory)) {
+      again = true;  // reported once they are gone
+      continue;
+    }
+    {
+      MutexLock lock(mutex_);
+      attempts_.erase(key);
+    }
+    on_exit_(key, report);
+  }
+  return again;
+}
+
+}  // namespace normlab::executor

@@ -1,0 +1,73 @@
+// Runs attempts as processes of this machine.
+//
+//   LocalExecutor executor({}, [](const AttemptKey& key, const ExitReport& report) { ... });
+//   executor.Launch({.key = {run, 1}, .token = ..., .directory = ..., ...});
+//
+// The folder of an attempt: token (0600), spool, log, shepherd.json and, in the end, exit.json.
+// Nothing here ends an attempt when the executor or the server goes: the next server adopts it.
+#ifndef NORMLAB_SERVER_EXECUTOR_LOCAL_EXECUTOR_H_
+#define NORMLAB_SERVER_EXECUTOR_LOCAL_EXECUTOR_H_
+
+#include <map>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "server/base/mutex.h"
+#include "server/base/subprocess.h"
+#include "server/executor/executor.h"
+
+namespace normlab::executor {
+
+struct LocalExecutorOptions {
+  // Found beside the running program when empty.
+  std::filesystem::path shepherd_path = {};
+  std::filesystem::path trainer_path = {};
+  uint64_t spool_bytes = 8 << 20;
+  // When somebody else than Terminate sends the shepherd a SIGTERM.
+  std::chrono::milliseconds default_grace = std::chrono::seconds(30);
+};
+
+class LocalExecutor : public Executor {
+ public:
+  LocalExecutor(LocalExecutorOptions options, ExitCallback on_exit);
+  // Ends the reports. Not to be called from a report.
+  ~LocalExecutor() override;
+
+  absl::StatusOr<ProcessIdentity> Launch(const LaunchRequest& request) override;
+  absl::Status Adopt(const AttemptKey& key, const ProcessIdentity& shepherd,
+                     const std::filesystem::path& directory) override;
+  void Terminate(const AttemptKey& key, std::chrono::milliseconds grace) override;
+
+ private:
+  struct Attempt {
+    std::filesystem::path directory;
+    UniqueFd shepherd;  // none once it is dead
+  };
+
+  absl::Status Prepare(const LaunchRequest& request) const;
+  absl::StatusOr<ProcessIdentity> Start(const LaunchRequest& request);
+  absl::Status Watch(const AttemptKey& key, Attempt attempt);
+  bool IsWatched(const AttemptKey& key);
+  void WatchLoop();
+  bool Stopping();
+  // True while a lost attempt's processes are still being killed: look again soon.
+  bool ReportEnded();
+  std::vector<std::pair<AttemptKey, std::filesystem::path>> TakeEnded();
+
+  LocalExecutorOptions options_;
+  const ExitCallback on_exit_;
+  UniqueFd epoll_;
+  UniqueFd wake_;
+
+  Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<AttemptKey, Attempt> attempts_ ABSL_GUARDED_BY(mutex_);
+
+  std::thread thread_;  // last: it uses the rest
+};
+
+}  // namespace normlab::executor
+
+#endif  // NORMLAB_SERVER_EXECUTOR_LOCAL_EXECUTOR_H_

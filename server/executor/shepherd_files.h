@@ -1,0 +1,28 @@
+/* What the shepherd leaves in its attempt's folder for the server, now or after a restart. All
+ * functions return 0, or -1 with errno. */
+#ifndef NORMLAB_SERVER_EXECUTOR_SHEPHERD_FILES_H_
+#define NORMLAB_SERVER_EXECUTOR_SHEPHERD_FILES_H_
+
+#include <sys/types.h>
+
+/* Field 22 of /proc/PID/stat, or 0. */
+unsigned long long StartTicks(pid_t pid);
+
+/* Writes shepherd.json: who this process and its trainer are, beyond their numbers. */
+int WriteShepherdFile(int directory, pid_t trainer);
+
+/* Takes now the disk space that exit.json will need: a full disk must not hide how a run ended.
+ * Returns the file. */
+int ReserveExitFile(int directory);
+
+struct Ending {
+  int wait_status;    /* of the trainer, as wait gives it */
+  int killed;         /* by the shepherd, since it did not end when asked to */
+  long max_rss_kib;   /* the largest of all processes */
+  double cpu_seconds; /* of all processes */
+};
+
+/* Makes exit.json appear, whole and on disk. */
+int WriteExitFile(int directory, int file, const struct Ending* ending);
+
+#endif /* NORMLAB_SERVER_EXECUTOR_SHEPHERD_FILES_H_ */
