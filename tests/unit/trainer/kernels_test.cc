@@ -1,0 +1,160 @@
+#include "server/trainer/model/kernels/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/unit/trainer/probe.h"
+
+namespace normlab::trainer {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+class KernelsTest : public testing::TestWithParam<const Kernels*> {
+ protected:
+  const Kernels& kernels() const { return *GetParam(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Sets, KernelsTest, testing::ValuesIn(AvailableKernels()),
+                         [](const auto& set) { return std::string(set.param->instruction_set); });
+
+// Distance in units in the last place of the true result.
+double UlpError(float actual, double expected) {
+  const auto rounded = static_cast<float>(expected);
+  if (actual == rounded) return 0;
+  const double ulp = std::nextafter(std::abs(rounded), kInfinity) - std::abs(rounded);
+  return std::abs(actual - expected) / ulp;
+}
+
+// Every 997th float between the two.
+std::vector<float> Sweep(float low, float high) {
+  std::vector<float> values;
+  for (uint32_t bits = 0; bits < 0x7F800000u; bits += 997) {
+    const auto magnitude = std::bit_cast<float>(bits);
+    if (magnitude <= high) values.push_back(magnitude);
+    if (-magnitude >= low) values.push_back(-magnitude);
+  }
+  return values;
+}
+
+template <typename Exact>
+double WorstUlp(void (*function)(const float*, long, float*), const std::vector<float>& x,
+                const Exact& exact) {
+  std::vector<float> y(x.size());
+  function(x.data(), static_cast<long>(x.size()), y.data());
+  double worst = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    worst = std::max(worst, UlpError(y[i], exact(static_cast<double>(x[i]))));
+  }
+  return worst;
+}
+
+TEST_P(KernelsTest, ExponentialIsWithinTwoUlp) {
+  const auto exact = [](double x) { return std::exp(x); };
+  EXPECT_LT(WorstUlp(kernels().exponential, Sweep(-87.3f, 88.7f), exact), 2.0);
+  // Subnormal results too: what softmax sees of a very unlikely class.
+  EXPECT_LT(WorstUlp(kernels().exponential, Sweep(-103.0f, 0.0f), exact), 2.0);
+}
+
+TEST_P(KernelsTest, HyperbolicTangentIsWithinThreeUlp) {
+  EXPECT_LT(WorstUlp(kernels().hyperbolic_tangent, Sweep(-30.0f, 30.0f),
+                     [](double x) { return std::tanh(x); }),
+            3.0);
+}
+
+TEST_P(KernelsTest, ExponentialAndTangentKeepInfinitiesAndNan) {
+  const std::array<float, 5> x = {kInfinity, -kInfinity, kNan, 200.0f, -200.0f};
+  std::array<float, 5> y{};
+  kernels().exponential(x.data(), 5, y.data());
+  EXPECT_EQ(y[0], kInfinity);
+  EXPECT_EQ(y[1], 0.0f);
+  EXPECT_TRUE(std::isnan(y[2]));
+  EXPECT_EQ(y[3], kInfinity);
+  EXPECT_EQ(y[4], 0.0f);
+  kernels().hyperbolic_tangent(x.data(), 5, y.data());
+  EXPECT_EQ(y[0], 1.0f);
+  EXPECT_EQ(y[1], -1.0f);
+  EXPECT_TRUE(std::isnan(y[2]));
+}
+
+std::vector<float> LayerNormOf(const Kernels& kernels, const std::vector<float>& x,
+                               float epsilon) {
+  const std::vector<float> ones(x.size(), 1.0f);
+  const std::vector<float> zeros(x.size(), 0.0f);
+  std::vector<float> y(x.size());
+  float mean;
+  float inverse;
+  kernels.layer_norm_forward(x.data(), ones.data(), zeros.data(), epsilon, 1,
+                             static_cast<long>(x.size()), y.data(), &mean, &inverse);
+  return y;
+}
+
+TEST_P(KernelsTest, LayerNormPutsEpsilonInsideTheRoot) {
+  EXPECT_NEAR(LayerNormOf(kernels(), {1e-3f, -1e-3f}, 1e-6f)[0], 0.70711, 1e-5);
+  EXPECT_NEAR(LayerNormOf(kernels(), {1e-3f, -1e-3f}, 1e-5f)[1], -0.30151, 1e-5);
+  const std::vector<float> y = LayerNormOf(kernels(), {1, 0, 0, 0}, 1e-6f);
+  EXPECT_NEAR(y[0], 1.73205, 1e-5);
+  EXPECT_NEAR(y[3], -0.57735, 1e-5);
+  EXPECT_NEAR(LayerNormOf(kernels(), {1, 0, 0, 0}, 1e-5f)[0], 1.73200, 1e-5);
+}
+
+TEST_P(KernelsTest, LayerNormSurvivesALargeOffset) {
+  std::vector<float> x = RandomValues(64, 9);
+  for (float& value : x) value += 2000.0f;
+  double square = 0;
+  for (const float value : LayerNormOf(kernels(), x, 1e-6f)) square += value * value;
+  EXPECT_NEAR(square / 64, 1.0, 1e-2);
+}
+
+TEST_P(KernelsTest, RmsNormMatchesItsFormulaAndKeepsAZeroRow) {
+  const std::vector<float> x = {1, 2, 3, 4, 0, 0, 0, 0};
+  const std::vector<float> ones(4, 1.0f);
+  std::vector<float> y(8);
+  std::vector<float> inverse(2);
+  kernels().rms_norm_forward(x.data(), ones.data(), 1e-6f, 2, 4, y.data(), inverse.data());
+  EXPECT_NEAR(y[0], 0.365148, 1e-6);
+  EXPECT_NEAR(y[1], 0.730297, 1e-6);
+  EXPECT_NEAR(y[2], 1.095445, 1e-6);
+  EXPECT_NEAR(y[3], 1.460593, 1e-6);
+  for (int i = 4; i < 8; ++i) EXPECT_EQ(y[static_cast<size_t>(i)], 0.0f);
+}
+
+TEST_P(KernelsTest, SumOfSquaresIsFiniteForEveryFiniteInput) {
+  const std::vector<float> large(100, 3e38f);
+  EXPECT_NEAR(kernels().sum_of_squares(large.data(), 100) / (100 * 9e76), 1.0, 1e-6);
+  std::vector<float> x(100, 1.0f);
+  x[70] = -kInfinity;
+  EXPECT_EQ(kernels().sum_of_squares(x.data(), 100), std::numeric_limits<double>::infinity());
+  x[20] = kNan;
+  EXPECT_TRUE(std::isnan(kernels().sum_of_squares(x.data(), 100)));
+}
+
+TEST_P(KernelsTest, ANanScoreMakesTheRowsThatSeeItNan) {
+  const long time = 20;
+  const long width = 8;
+  std::vector<float> qkv = RandomValues(time * 3 * width, 4);
+  qkv[10 * 3 * width + width] = kNan;  // a key of position 10
+  std::vector<float> out(time * width);
+  std::vector<float> p(static_cast<size_t>(2 * time * AttentionStride(time)));
+  std::vector<float> scratch(static_cast<size_t>(AttentionScratch(time, width / 2)));
+  kernels().attention_forward(qkv.data(), time, width, 2, true, p.data(), out.data(),
+                              scratch.data());
+  for (long t = 0; t < time; ++t) {
+    EXPECT_EQ(std::isnan(out[static_cast<size_t>(t * width)]), t >= 10) << t;
+  }
+}
+
+TEST(Kernels, AnUnknownInstructionSetIsNotFound) {
+  EXPECT_EQ(FindKernels("avx1024"), nullptr);
+  EXPECT_NE(FindKernels("baseline"), nullptr);
+}
+
+}  // namespace
+}  // namespace normlab::trainer

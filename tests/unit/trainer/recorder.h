@@ -1,0 +1,43 @@
+// An observer that keeps everything.
+#ifndef NORMLAB_TESTS_UNIT_TRAINER_RECORDER_H_
+#define NORMLAB_TESTS_UNIT_TRAINER_RECORDER_H_
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "server/trainer/trainer.h"
+
+namespace normlab::trainer {
+
+class Recorder final : public Observer {
+ public:
+  void OnModel(const ModelSummary& summary) override { model = summary; }
+
+  void OnSeries(std::span<const std::string> declared) override {
+    names.insert(names.end(), declared.begin(), declared.end());
+  }
+
+  void OnStep(int64_t step, std::span<const Observation> observations) override {
+    steps.push_back(step);
+    for (const Observation& observation : observations) {
+      series[names[observation.series]].push_back(observation.value);
+    }
+  }
+
+  bool StopRequested() override {
+    return stop_after > 0 && static_cast<int64_t>(steps.size()) >= stop_after;
+  }
+
+  int64_t stop_after = 0;  // 0: never
+  ModelSummary model;
+  std::vector<std::string> names;
+  std::vector<int64_t> steps;
+  std::map<std::string, std::vector<double>> series;
+};
+
+}  // namespace normlab::trainer
+
+#endif  // NORMLAB_TESTS_UNIT_TRAINER_RECORDER_H_

@@ -1,0 +1,150 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+#include "server/trainer/train/learner.h"
+#include "server/trainer/trainer.h"
+#include "tests/unit/trainer/probe.h"
+#include "tests/unit/trainer/recorder.h"
+
+namespace normlab::trainer {
+namespace {
+
+TrainingSettings SmallSettings() {
+  TrainingSettings settings;
+  settings.layers = 2;
+  settings.d_model = 16;
+  settings.heads = 2;
+  settings.ffn_width = 32;
+  settings.vocab_size = 12;
+  settings.sequence_length = 8;
+  settings.batch_size = 6;
+  settings.steps = 20;
+  return settings;
+}
+
+TEST(Train, ReportsTheModelThenEveryStep) {
+  const TrainingSettings settings = SmallSettings();
+  Recorder recorder;
+  const Result result = Train(settings, recorder);
+  EXPECT_EQ(result.ending, Ending::kFinished);
+  EXPECT_EQ(result.last_step, 20);
+  EXPECT_EQ(result.reason, "");
+  EXPECT_EQ(recorder.model.parameter_count, ParameterCount(settings));
+  EXPECT_EQ(recorder.model.instruction_set, BestKernels().instruction_set);
+  EXPECT_GT(recorder.model.flops_per_step, 0);
+  EXPECT_THAT(recorder.names,
+              testing::ElementsAre("loss", "gradient_norm", "learning_rate", "step_milliseconds",
+                                   "tokens_per_second", "non_finite_count", "spike"));
+  ASSERT_EQ(recorder.steps.size(), 20u);
+  EXPECT_EQ(recorder.steps.front(), 1);
+  EXPECT_EQ(recorder.steps.back(), 20);
+  EXPECT_LT(recorder.series["loss"].back(), recorder.series["loss"].front());
+  EXPECT_THAT(recorder.series["non_finite_count"], testing::Each(0.0));
+}
+
+TEST(Train, TheSameSettingsGiveTheSameBits) {
+  for (const int64_t threads : {1, 2}) {
+    TrainingSettings settings = SmallSettings();
+    settings.threads = threads;
+    Recorder first;
+    Recorder second;
+    Train(settings, first);
+    Train(settings, second);
+    EXPECT_EQ(first.series["loss"], second.series["loss"]);
+    EXPECT_EQ(first.series["gradient_norm"], second.series["gradient_norm"]);
+  }
+}
+
+TEST(Train, MoreThreadsChangeOnlyTheRounding) {
+  TrainingSettings settings = SmallSettings();
+  Recorder one;
+  Train(settings, one);
+  for (const int64_t threads : {2, 4, 9}) {  // 4 does not divide the batch, 9 is more than it has
+    settings.threads = threads;
+    Recorder several;
+    Train(settings, several);
+    for (size_t i = 0; i < one.steps.size(); ++i) {
+      EXPECT_NEAR(several.series["loss"][i] / one.series["loss"][i], 1.0, 1e-5);
+    }
+  }
+}
+
+TEST(Train, StopsAfterTheStepDuringWhichItIsAsked) {
+  Recorder recorder;
+  recorder.stop_after = 3;
+  const Result result = Train(SmallSettings(), recorder);
+  EXPECT_EQ(result.ending, Ending::kStopped);
+  EXPECT_EQ(result.last_step, 3);
+  EXPECT_EQ(recorder.steps.size(), 3u);
+}
+
+TEST(Train, ADivergedRunKeepsEveryPointIncludingTheBadStep) {
+  TrainingSettings settings = SmallSettings();
+  settings.learning_rate = 1e38;
+  Recorder recorder;
+  const Result result = Train(settings, recorder);
+  EXPECT_EQ(result.ending, Ending::kDiverged);
+  EXPECT_EQ(result.last_step, recorder.steps.back());
+  EXPECT_THAT(result.reason, testing::HasSubstr("at step " + std::to_string(result.last_step)));
+  EXPECT_FALSE(std::isfinite(recorder.series["loss"].back()) &&
+               std::isfinite(recorder.series["gradient_norm"].back()));
+  EXPECT_GT(recorder.series["non_finite_count"].back(), 0.0);
+  EXPECT_TRUE(std::isfinite(recorder.series["loss"].front()));
+}
+
+TEST(Train, GoesOnThroughNonFiniteNumbersIfToldSo) {
+  TrainingSettings settings = SmallSettings();
+  settings.learning_rate = 1e38;
+  settings.stop_on_non_finite = false;
+  Recorder recorder;
+  EXPECT_EQ(Train(settings, recorder).ending, Ending::kFinished);
+  EXPECT_EQ(recorder.steps.size(), 20u);
+}
+
+TEST(Train, WhatItCannotTrainIsRefusedByName) {
+  using Change = std::function<void(TrainingSettings&)>;
+  const std::pair<const char*, Change> cases[] = {
+      {"placement", [](TrainingSettings& s) { s.placement = "middle"; }},
+      {"norm", [](TrainingSettings& s) { s.norm = "batchnorm"; }},
+      {"heads", [](TrainingSettings& s) { s.heads = 5; }},
+      {"layers", [](TrainingSettings& s) { s.layers = 0; }},
+      {"optimizer", [](TrainingSettings& s) { s.optimizer = "lion"; }},
+      {"schedule", [](TrainingSettings& s) { s.schedule = "cosine"; }},
+      {"data", [](TrainingSettings& s) { s.data = "tea leaves"; }},
+      {"threads", [](TrainingSettings& s) { s.threads = 0; }},
+      {"seed", [](TrainingSettings& s) { s.seed = -117; }},
+      {"decay_parameters", [](TrainingSettings& s) { s.decay_parameters = "some"; }},
+  };
+  for (const auto& [name, change] : cases) {
+    TrainingSettings settings = SmallSettings();
+    change(settings);
+    Recorder recorder;
+    try {
+      Train(settings, recorder);
+      ADD_FAILURE() << name << " was accepted";
+    } catch (const std::runtime_error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(name));
+    }
+  }
+}
+
+TEST(Learner, AnInfiniteGradientGivesAnInfiniteNorm) {
+  const TrainingSettings settings = SmallSettings();
+  Learner learner(settings);
+  // Embeddings so large that their squares overflow: everything behind the first norm is non-finite.
+  for (float& value : learner.weights().first(16 * 12)) value *= 1e30f;
+  std::vector<int32_t> tokens(48, 1);
+  learner.ComputeGradients(tokens, tokens);
+  EXPECT_FALSE(std::isfinite(learner.GradientNorm()));
+  EXPECT_GT(learner.NonFiniteCount(), 0);
+}
+
+TEST(EngineVersion, IsThatOfTorch) { EXPECT_THAT(EngineVersion(), testing::StartsWith("2.")); }
+
+}  // namespace
+}  // namespace normlab::trainer
