@@ -1,7 +1,7 @@
 // Turns the built page into sources that a compiler takes: node generate.mjs DIST OUT writes
-//   OUT/assets.S         the bytes, by .incbin (a C array of the same size compiles 100x slower)
+//   OUT/assets.S                   the bytes, by .incbin: a compiler is slow at large arrays
 //   OUT/web/embed/assets_table.h   what FindAsset searches
-//   OUT/blobs/*          the bytes, compressed where that makes them smaller
+//   OUT/blobs/*                    the bytes, compressed where that makes them smaller
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { extname, join, resolve } from 'node:path';

@@ -1,0 +1,93 @@
+// Calls to the server's JSON API. Types come from the protos; only series have their own encoding.
+import type {
+  ExperimentJson,
+  ListExperimentsResponseJson,
+  ListPresetsResponseJson,
+  PresetJson,
+} from '../gen/normlab/v1/experiment_service_pb';
+import type { RunJson } from '../gen/normlab/v1/run_pb';
+import type { ListRunsResponseJson } from '../gen/normlab/v1/run_service_pb';
+import type { ExchangeLoginCodeResponseJson } from '../gen/normlab/v1/user_service_pb';
+import type { SeriesAnswer } from './events';
+
+export class ApiError extends Error {
+  constructor(
+    readonly code: number,
+    readonly status: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+export class Client {
+  constructor(
+    private readonly token: string,
+    private readonly onUnauthorized: () => void,
+  ) {}
+
+  async listRuns(): Promise<RunJson[]> {
+    const answer: ListRunsResponseJson = await this.get('/runs?page_size=1000');
+    return answer.runs ?? [];
+  }
+
+  getRun(id: string): Promise<RunJson> {
+    return this.get(`/runs/${encodeURIComponent(id)}`);
+  }
+
+  async listExperiments(): Promise<ExperimentJson[]> {
+    const answer: ListExperimentsResponseJson = await this.get('/experiments?page_size=1000');
+    return answer.experiments ?? [];
+  }
+
+  async listPresets(): Promise<PresetJson[]> {
+    const answer: ListPresetsResponseJson = await this.get('/presets');
+    return answer.presets ?? [];
+  }
+
+  async readSeries(
+    run: string,
+    names: readonly string[],
+    maxPoints: number,
+    signal: AbortSignal,
+  ): Promise<Record<string, SeriesAnswer>> {
+    const query = `names=${names.map(encodeURIComponent).join()}&max_points=${maxPoints}`;
+    const answer: { columns?: Record<string, SeriesAnswer> } = await this.get(
+      `/runs/${encodeURIComponent(run)}/series?${query}`,
+      signal,
+    );
+    return answer.columns ?? {};
+  }
+
+  private async get<T>(path: string, signal?: AbortSignal): Promise<T> {
+    const response = await fetch(`/api/v1${path}`, {
+      headers: { Authorization: `Bearer ${this.token}` },
+      cache: 'no-store',
+      ...(signal ? { signal } : {}),
+    });
+    if (response.ok) return response.json();
+    const error = await readError(response);
+    if (response.status === 401) this.onUnauthorized();
+    throw error;
+  }
+}
+
+/** Exchanges the one-time code of `normlab open` for a token; needs none itself. */
+export async function exchangeLoginCode(code: string): Promise<ExchangeLoginCodeResponseJson> {
+  const response = await fetch('/api/v1/login', {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ code }),
+  });
+  if (!response.ok) throw await readError(response);
+  return response.json();
+}
+
+async function readError(response: Response): Promise<ApiError> {
+  const body = await response.json().catch(() => undefined);
+  return new ApiError(
+    response.status,
+    body?.error?.status ?? 'UNKNOWN',
+    body?.error?.message ?? `the server answered ${response.status} ${response.statusText}`,
+  );
+}

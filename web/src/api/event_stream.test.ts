@@ -1,0 +1,143 @@
+import { describe, expect, it } from 'vitest';
+import { EventStream, type StreamStatus } from './event_stream';
+
+/** One connection as the test plays it: `say` sends text, `end` ends it. */
+interface Connection {
+  url: URL;
+  authorization: string | null;
+  say(text: string): void;
+  end(): void;
+}
+
+function scripted(refusals: Response[] = []) {
+  const connections: Connection[] = [];
+  const heard: string[] = [];
+  let changed = () => {};
+  const fake = async (input: unknown, init?: RequestInit): Promise<Response> => {
+    const refusal = refusals.shift();
+    if (refusal) return refusal;
+    let body: ReadableStreamDefaultController<Uint8Array> | undefined;
+    const stream = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        body = controller;
+      },
+    });
+    init?.signal?.addEventListener('abort', () => body?.error(new Error('aborted')));
+    connections.push({
+      url: new URL(String(input), 'http://localhost'),
+      authorization: new Headers(init?.headers).get('authorization'),
+      say: (text) => body?.enqueue(new TextEncoder().encode(text)),
+      end: () => body?.close(),
+    });
+    changed();
+    return new Response(stream, { status: 200 });
+  };
+  const note = (text: string) => {
+    heard.push(text);
+    changed();
+  };
+  const stream = new EventStream(
+    { token: 'secret', fetch: fake as typeof fetch, backoffMilliseconds: 1 },
+    {
+      events: (events) => note(`events ${events.map((event) => event.kind).join()}`),
+      status: (status: StreamStatus) => note(status.kind),
+      covered: (runs) => note(`covered ${runs.join()}`),
+      reset: () => note('reset'),
+    },
+  );
+  /** Waits, however long, until `ready` says so. */
+  const until = (ready: () => boolean) =>
+    new Promise<void>((resolve) => {
+      changed = () => ready() && resolve();
+      changed();
+    });
+  return { stream, connections, heard, until };
+}
+
+const run = (id: number) => `id: s-${id}\nevent: run\ndata: {"id":"a"}\n\n`;
+
+describe('EventStream', () => {
+  it('asks for all states and the points of the watched runs, live, with its token', async () => {
+    const { stream, connections, heard, until } = scripted();
+    stream.watch(['b', 'a']);
+    await until(() => connections.length === 1);
+    const { url, authorization } = connections[0] as Connection;
+    expect(url.pathname + url.search).toBe('/api/v1/events?all=true&runs=a%2Cb&tail=true');
+    expect(authorization).toBe('Bearer secret');
+    // Not covered before the server has said anything.
+    expect(heard).toEqual(['connecting']);
+    connections[0]?.say(run(1));
+    await until(() => heard.includes('events run'));
+    expect(heard).toEqual(['connecting', 'covered a,b', 'live', 'events run']);
+    stream.stop();
+  });
+
+  it('resumes after the last event when the connection breaks', async () => {
+    const { stream, connections, heard, until } = scripted();
+    stream.watch(['a']);
+    await until(() => connections.length === 1);
+    connections[0]?.say(run(1) + run(2));
+    await until(() => heard.includes('events run,run'));
+    connections[0]?.end();
+    await until(() => connections.length === 2);
+    expect(connections[1]?.url.searchParams.get('resume')).toBe('s-2');
+    expect(connections[1]?.url.searchParams.has('tail')).toBe(false);
+    connections[1]?.say(run(3));
+    await until(() => heard.filter((text) => text === 'live').length === 2);
+    expect(heard).toContain('offline');
+    expect(heard).not.toContain('reset');
+    stream.stop();
+  });
+
+  it('covers runs named later at once, since it resumes where it is', async () => {
+    const { stream, connections, heard, until } = scripted();
+    stream.watch([]);
+    await until(() => connections.length === 1);
+    connections[0]?.say('id: s-7\nevent: heartbeat\ndata: {}\n\n');
+    await until(() => heard.includes('live'));
+    stream.watch(['c']);
+    expect(heard.at(-2)).toBe('covered c');
+    await until(() => connections.length === 2);
+    expect(connections[1]?.url.searchParams.get('resume')).toBe('s-7');
+    stream.stop();
+  });
+
+  it('starts afresh, and says so, where its place is unknown to the server', async () => {
+    const foreign = Response.json({ error: { status: 'OUT_OF_RANGE', message: 'foreign' } });
+    const refusals: Response[] = [];
+    const { stream, connections, heard, until } = scripted(refusals);
+    stream.watch(['a']);
+    await until(() => connections.length === 1);
+    connections[0]?.say(run(1));
+    await until(() => heard.includes('live'));
+    refusals.push(new Response(foreign.body, { status: 400 }));
+    connections[0]?.end();
+    await until(() => connections.length === 2);
+    expect(connections[1]?.url.searchParams.get('tail')).toBe('true');
+    connections[1]?.say(run(1));
+    await until(() => heard.at(-1) === 'events run');
+    expect(heard.slice(heard.indexOf('reset'))).toEqual([
+      'reset',
+      'covered a',
+      'live',
+      'events run',
+    ]);
+    stream.stop();
+  });
+
+  it('stops at a token that the server does not take', async () => {
+    const { stream, connections, heard, until } = scripted([new Response('{}', { status: 401 })]);
+    stream.watch([]);
+    await until(() => heard.includes('unauthorized'));
+    expect(connections).toHaveLength(0);
+  });
+
+  it('does not open a second connection for the same runs', async () => {
+    const { stream, connections, until } = scripted();
+    stream.watch(['a', 'b']);
+    stream.watch(['b', 'a', 'a']);
+    await until(() => connections.length > 0);
+    expect(connections).toHaveLength(1);
+    stream.stop();
+  });
+});

@@ -1,0 +1,184 @@
+// One reading of GET /api/v1/events that outlives connections: it resumes after the last event it
+// has seen, so whoever listens gets every event of the watched runs once and in order.
+//
+// It asks for the states of all runs and for the points of the runs being watched, live only. The
+// points of before are read by whoever wants them (GET …/series), after `covered` names the run:
+// from then on nothing of it is missed here, so both together are the whole curve.
+import { decodeEvent, type StreamEvent } from './events';
+import { SseParser } from './sse';
+
+export type StreamStatus =
+  | { kind: 'connecting' }
+  | { kind: 'live' }
+  /** Since when (ms since 1970), and why, in words. */
+  | { kind: 'offline'; since: number; reason: string }
+  | { kind: 'unauthorized' };
+
+export interface StreamListener {
+  events(events: StreamEvent[]): void;
+  status(status: StreamStatus): void;
+  /** No later event of these runs will be missed. */
+  covered(runs: string[]): void;
+  /** Events may have been missed: read everything again. A `covered` follows. */
+  reset(): void;
+}
+
+export interface StreamOptions {
+  token: string;
+  /** For tests. */
+  fetch?: typeof fetch;
+  backoffMilliseconds?: number;
+}
+
+// The server sends a heartbeat every 15 s; two missing ones and a little mean a dead connection.
+const silenceMilliseconds = 40_000;
+const longestBackoffMilliseconds = 3_000;
+
+export class EventStream {
+  private readonly fetch: typeof fetch;
+  private runs: string[] = [];
+  private resumeToken: string | undefined;
+  private everConnected = false;
+  private connection: AbortController | undefined;
+  private retryTimer: ReturnType<typeof setTimeout> | undefined;
+  private silenceTimer: ReturnType<typeof setTimeout> | undefined;
+  private failures = 0;
+  private offlineSince: number | undefined;
+  private stopped = false;
+
+  constructor(
+    private readonly options: StreamOptions,
+    private readonly listener: StreamListener,
+  ) {
+    this.fetch = options.fetch ?? fetch.bind(globalThis);
+  }
+
+  /** Watches the points of exactly these runs, and connects if need be. */
+  watch(runs: string[]): void {
+    const wanted = [...new Set(runs)].sort();
+    if (this.connection && wanted.join() === this.runs.join()) return;
+    this.runs = wanted;
+    // Whatever happens after the resume token will be sent, also for runs named only now.
+    if (this.resumeToken !== undefined) this.listener.covered(wanted);
+    this.connect();
+  }
+
+  /** Tries at once instead of at the end of a pause: somebody came back to the page. */
+  retryNow(): void {
+    if (this.retryTimer !== undefined) this.connect();
+  }
+
+  stop(): void {
+    this.stopped = true;
+    this.disconnect();
+  }
+
+  private disconnect(): void {
+    clearTimeout(this.retryTimer);
+    clearTimeout(this.silenceTimer);
+    this.retryTimer = undefined;
+    this.connection?.abort();
+    this.connection = undefined;
+  }
+
+  private connect(): void {
+    this.disconnect();
+    if (this.stopped) return;
+    const connection = new AbortController();
+    this.connection = connection;
+    if (this.offlineSince === undefined) this.listener.status({ kind: 'connecting' });
+    this.read(connection).then(
+      () => this.lost(connection, 'the server ended the stream'),
+      (error: unknown) =>
+        this.lost(connection, error instanceof Error ? error.message : `${error}`),
+    );
+  }
+
+  private async read(connection: AbortController): Promise<void> {
+    const query = new URLSearchParams({ all: 'true' });
+    if (this.runs.length > 0) query.set('runs', this.runs.join());
+    const resumed = this.resumeToken !== undefined;
+    if (this.resumeToken !== undefined) query.set('resume', this.resumeToken);
+    else query.set('tail', 'true');
+
+    this.listenForSilence(connection);
+    const response = await this.fetch(`/api/v1/events?${query}`, {
+      headers: { Authorization: `Bearer ${this.options.token}`, Accept: 'text/event-stream' },
+      cache: 'no-store',
+      signal: connection.signal,
+    });
+    if (connection.signal.aborted) return;
+    if (!response.ok || !response.body) return this.refused(response, connection);
+
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    const parser = new SseParser();
+    let first = true;
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (connection.signal.aborted || done) return;
+      this.listenForSilence(connection);
+      const messages = parser.push(value);
+      if (messages.length === 0) continue;
+      if (first) this.established(resumed);
+      first = false;
+      const events: StreamEvent[] = [];
+      for (const message of messages) {
+        if (message.id) this.resumeToken = message.id;
+        const event = decodeEvent(message);
+        if (event) events.push(event);
+      }
+      if (events.length > 0) this.listener.events(events);
+    }
+  }
+
+  // The first event proves that the server has taken up its place in the stream.
+  private established(resumed: boolean): void {
+    this.failures = 0;
+    this.offlineSince = undefined;
+    if (!resumed) {
+      if (this.everConnected) this.listener.reset();
+      this.listener.covered(this.runs);
+    }
+    this.everConnected = true;
+    this.listener.status({ kind: 'live' });
+  }
+
+  private async refused(response: Response, connection: AbortController): Promise<void> {
+    const body = await response.json().catch(() => undefined);
+    if (connection.signal.aborted) return;
+    if (response.status === 401) {
+      this.stop();
+      this.listener.status({ kind: 'unauthorized' });
+      return;
+    }
+    // The store behind the server is another one (restored, or made anew), or a watched run is gone.
+    if (body?.error?.status === 'OUT_OF_RANGE') this.resumeToken = undefined;
+    if (response.status === 404) {
+      this.runs = [];
+      this.resumeToken = undefined;
+    }
+    throw new Error(body?.error?.message ?? `the server answered ${response.status}`);
+  }
+
+  private listenForSilence(connection: AbortController): void {
+    clearTimeout(this.silenceTimer);
+    this.silenceTimer = setTimeout(
+      () => this.lost(connection, 'the server has been silent for 40 s'),
+      silenceMilliseconds,
+    );
+  }
+
+  private lost(connection: AbortController, reason: string): void {
+    if (connection !== this.connection || this.stopped) return;
+    this.disconnect();
+    this.offlineSince ??= Date.now();
+    const pause = Math.min(
+      (this.options.backoffMilliseconds ?? 250) * 2 ** this.failures,
+      longestBackoffMilliseconds,
+    );
+    this.failures++;
+    this.listener.status({ kind: 'offline', since: this.offlineSince, reason });
+    // Spread over half the pause, so that a hundred pages do not return in the same millisecond.
+    this.retryTimer = setTimeout(() => this.connect(), pause * (0.75 + 0.5 * Math.random()));
+  }
+}

@@ -1,0 +1,59 @@
+// The events of GET /api/v1/events, as the page uses them.
+import type { AttemptJson, ProgressJson, RunJson } from '../gen/normlab/v1/run_pb';
+import type { SseMessage } from './sse';
+
+/** Points of one series on the wire; non-finite values are the strings "NaN", "Infinity", … */
+export interface WireColumn {
+  steps: number[];
+  values: (number | string)[];
+}
+
+/** One series of GET /api/v1/runs/{id}/series: perhaps a part of its points, extremes kept. */
+export interface SeriesAnswer extends WireColumn {
+  totalPoints: number;
+  nonFinitePoints: number;
+  firstNonFiniteStep?: number;
+}
+
+export type StreamEvent =
+  | { kind: 'run'; run: RunJson }
+  | { kind: 'attempt'; run: string; attempt: AttemptJson }
+  | { kind: 'points'; run: string; attempt: number; columns: Record<string, WireColumn> }
+  | { kind: 'progress'; run: string; progress: ProgressJson }
+  | { kind: 'gap'; run: string; nextStep: number }
+  | { kind: 'end'; run: RunJson };
+
+/** The run that an event is about. */
+export function runOf(event: StreamEvent): string {
+  return event.kind === 'run' || event.kind === 'end' ? (event.run.id ?? '') : event.run;
+}
+
+/** undefined for a heartbeat and for kinds of a newer server. */
+export function decodeEvent(message: SseMessage): StreamEvent | undefined {
+  const data = JSON.parse(message.data);
+  switch (message.event) {
+    case 'run':
+      return { kind: 'run', run: data };
+    case 'end':
+      return { kind: 'end', run: data.run ?? {} };
+    case 'attempt':
+      return { kind: 'attempt', run: data.run ?? '', attempt: data.attempt ?? {} };
+    case 'progress':
+      return { kind: 'progress', run: data.run ?? '', progress: data.progress ?? {} };
+    case 'gap':
+      return { kind: 'gap', run: data.run ?? '', nextStep: Number(data.nextStep ?? 0) };
+    case 'points':
+      return {
+        kind: 'points',
+        run: data.run ?? '',
+        attempt: data.attempt ?? 1,
+        columns: data.columns ?? {},
+      };
+    default:
+      return undefined;
+  }
+}
+
+export function toNumber(value: number | string): number {
+  return typeof value === 'number' ? value : Number(value);
+}

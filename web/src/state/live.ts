@@ -1,0 +1,183 @@
+// Everything that a logged-in page knows, kept up to date: wires the API's lists, the event stream
+// and the curves together.
+import { batch, computed, effect, signal } from '@preact/signals';
+import { ApiError, Client } from '../api/client';
+import type { StreamListener, StreamStatus } from '../api/event_stream';
+import type { StreamEvent } from '../api/events';
+import { StreamClient } from '../api/stream_client';
+import { assignLooks, type LineLook } from '../charts/palette';
+import type { ExperimentJson, PresetJson } from '../gen/normlab/v1/experiment_service_pb';
+import { CurveStore, drawnSeries } from './curve_store';
+import { type Group, groupRuns, RunList } from './run_list';
+import { select, selected, selectionIsMade } from './selection';
+
+// More than a chart has pixels across; what lies between is asked for by zooming in.
+const maxPoints = 2000;
+const retryMilliseconds = 3_000;
+
+export class Live implements StreamListener {
+  readonly runs = new RunList();
+  readonly experiments = signal<ReadonlyMap<string, ExperimentJson>>(new Map());
+  readonly connection = signal<StreamStatus>({ kind: 'connecting' });
+  /** False until the first list has come: an empty table then means that there are no runs. */
+  readonly listed = signal(false);
+  /** Why the lists could not be read, in words; empty when they could. */
+  readonly problem = signal('');
+  readonly curves: CurveStore;
+  readonly groups = computed(() =>
+    groupRuns(this.runs.ids.value, (id) => this.runs.peek(id)?.experiment),
+  );
+  /** The selected runs that exist. */
+  readonly drawn = computed(() => {
+    const known = new Set(this.runs.ids.value);
+    return selected.value.filter((run) => known.has(run));
+  });
+  readonly looks = signal<ReadonlyMap<string, LineLook>>(new Map());
+
+  private readonly client: Client;
+  private readonly stream: StreamClient;
+  private readonly presets = signal<readonly PresetJson[]>([]);
+  /** Runs and experiments that were asked for one by one, so that each is asked for once. */
+  private readonly asked = new Set<string>();
+  private adopted: Group | undefined;
+  private readonly stopEffects: (() => void)[];
+  private retryTimer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    token: string,
+    private readonly onUnauthorized: () => void,
+  ) {
+    this.client = new Client(token, onUnauthorized);
+    this.curves = new CurveStore({
+      readSeries: (run, signal) => this.client.readSeries(run, drawnSeries, maxPoints, signal),
+      latestAttempt: (run) =>
+        Math.max(0, ...(this.runs.peek(run)?.attempts ?? []).map((a) => a.number ?? 0)),
+      missing: () => this.readLists(),
+    });
+    this.stream = new StreamClient(token, this);
+    this.readLists();
+    this.stopEffects = [
+      effect(() => {
+        const drawn = this.drawn.value;
+        this.curves.keep(drawn);
+        this.stream.watch(drawn);
+      }),
+      effect(() => {
+        this.looks.value = assignLooks(this.drawn.value, this.looks.peek(), this.presetColour());
+      }),
+      effect(() => this.adoptNewest()),
+      effect(() => this.readUnlistedRuns()),
+    ];
+  }
+
+  close(): void {
+    for (const stop of this.stopEffects) stop();
+    clearTimeout(this.retryTimer);
+    this.curves.keep([]);
+    this.stream.close();
+  }
+
+  events(events: StreamEvent[]): void {
+    batch(() => {
+      for (const event of events) {
+        this.runs.takeEvent(event);
+        this.curves.takeEvent(event);
+        if (event.kind === 'run') this.readUnlistedExperiment(event.run.experiment);
+      }
+    });
+  }
+
+  status(status: StreamStatus): void {
+    this.connection.value = status;
+    if (status.kind === 'unauthorized') this.onUnauthorized();
+  }
+
+  covered(runs: string[]): void {
+    this.curves.covered(runs);
+  }
+
+  reset(): void {
+    this.curves.reset();
+    this.readLists();
+  }
+
+  private readLists(): void {
+    clearTimeout(this.retryTimer);
+    const mark = this.runs.mark();
+    Promise.all([
+      this.client.listRuns(),
+      this.client.listExperiments(),
+      this.client.listPresets(),
+    ]).then(
+      ([runs, experiments, presets]) =>
+        batch(() => {
+          this.asked.clear();
+          this.experiments.value = new Map(experiments.map((one) => [one.id ?? '', one]));
+          this.presets.value = presets;
+          this.runs.takeList(runs, mark, true);
+          this.listed.value = true;
+          this.problem.value = '';
+        }),
+      (error: unknown) => {
+        this.problem.value = error instanceof Error ? error.message : String(error);
+        if (error instanceof ApiError && error.code === 401) return;
+        this.retryTimer = setTimeout(() => this.readLists(), retryMilliseconds);
+      },
+    );
+  }
+
+  private readUnlistedExperiment(id: string | undefined): void {
+    if (!id || this.experiments.peek().has(id) || this.asked.has(id)) return;
+    this.asked.add(id);
+    this.client.listExperiments().then(
+      (experiments) => {
+        this.experiments.value = new Map(experiments.map((one) => [one.id ?? '', one]));
+      },
+      () => this.asked.delete(id),
+    );
+  }
+
+  // A shared address may name runs older than those listed.
+  private readUnlistedRuns(): void {
+    if (!this.listed.value) return;
+    const known = new Set(this.runs.ids.value);
+    for (const id of selected.value) {
+      if (known.has(id) || this.asked.has(id)) continue;
+      this.asked.add(id);
+      const mark = this.runs.mark();
+      this.client.getRun(id).then(
+        (run) => this.runs.takeList([run], mark, false),
+        () => undefined, // not there (any more): it is simply not drawn
+      );
+    }
+  }
+
+  private presetColour(): (run: string) => string | undefined {
+    const presets = this.presets.value;
+    const experiments = this.experiments.value;
+    return (id) => {
+      const run = this.runs.peek(id);
+      const experiment = experiments.get(run?.experiment ?? '');
+      const preset = presets.find((one) => one.name === experiment?.preset);
+      return preset?.runs?.find((one) => one.displayName === run?.displayName)?.colour;
+    };
+  }
+
+  // A page opened without a choice shows what was started last, with the runs that still join it;
+  // from then on only people choose, so that nobody's view jumps when a colleague submits.
+  private adoptNewest(): void {
+    if (!this.listed.value) return;
+    const groups = this.groups.value;
+    if (!selectionIsMade.value) {
+      this.adopted = groups[0];
+      if (this.adopted) select(this.adopted.runs);
+      return;
+    }
+    const adopted = this.adopted;
+    if (!adopted?.experiment || selected.value.join() !== adopted.runs.join()) return;
+    const now = groups.find((group) => group.experiment === adopted.experiment);
+    if (!now || now.runs.length === adopted.runs.length) return;
+    this.adopted = now;
+    select(now.runs);
+  }
+}

@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+import { groupRuns, RunList } from './run_list';
+
+describe('RunList', () => {
+  it('lists newest first', () => {
+    const list = new RunList();
+    list.takeList([{ id: '01A' }, { id: '01C' }], 0, true);
+    list.takeEvent({ kind: 'run', run: { id: '01B' } });
+    expect(list.ids.value).toEqual(['01C', '01B', '01A']);
+  });
+
+  it('lets an event win over a list that was asked for before it', () => {
+    const list = new RunList();
+    const mark = list.mark();
+    list.takeEvent({ kind: 'end', run: { id: '01A', state: 'STATE_SUCCEEDED' } });
+    list.takeList([{ id: '01A', state: 'STATE_RUNNING' }], mark, true);
+    expect(list.get('01A')?.state).toBe('STATE_SUCCEEDED');
+    list.takeList([{ id: '01A', state: 'STATE_FAILED' }], list.mark(), true);
+    expect(list.get('01A')?.state).toBe('STATE_FAILED');
+  });
+
+  it('forgets runs that a whole list lacks, but not one that came meanwhile', () => {
+    const list = new RunList();
+    list.takeList([{ id: '01A' }], 0, true);
+    const mark = list.mark();
+    list.takeEvent({ kind: 'run', run: { id: '01B' } });
+    list.takeList([], mark, true);
+    expect(list.ids.value).toEqual(['01B']);
+  });
+
+  it('takes progress and attempts of runs it knows, and ignores others', () => {
+    const list = new RunList();
+    list.takeList([{ id: '01A', attempts: [{ number: 1 }] }], 0, true);
+    list.takeEvent({ kind: 'progress', run: '01A', progress: { step: '7', steps: '180' } });
+    list.takeEvent({ kind: 'attempt', run: '01A', attempt: { number: 2 } });
+    list.takeEvent({ kind: 'progress', run: '01X', progress: {} });
+    expect(list.get('01A')?.progress?.step).toBe('7');
+    expect(list.get('01A')?.attempts?.map((a) => a.number)).toEqual([1, 2]);
+    expect(list.get('01X')).toBeUndefined();
+  });
+});
+
+describe('groupRuns', () => {
+  it('puts an experiment where its newest run is, its runs in order', () => {
+    const experiments: Record<string, string> = { '1': 'e', '2': 'e', '4': 'f' };
+    expect(groupRuns(['4', '3', '2', '1'], (id) => experiments[id])).toEqual([
+      { experiment: 'f', runs: ['4'] },
+      { experiment: undefined, runs: ['3'] },
+      { experiment: 'e', runs: ['1', '2'] },
+    ]);
+  });
+});

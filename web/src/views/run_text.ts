@@ -1,0 +1,55 @@
+// What a run's row says in words.
+import { formatCount, formatDuration, formatTime, formatUtc } from '../format/format';
+import { stateLook } from '../format/state';
+import type { RunJson } from '../gen/normlab/v1/run_pb';
+
+/** 142/180. `held`: the last step of the curve, where the page has it. */
+export function progressText(run: RunJson, held = 0): string {
+  const steps = plannedSteps(run);
+  return steps > 0 ? `${formatCount(stepsDone(run, held))}/${formatCount(steps)}` : '';
+}
+
+export function progressShare(run: RunJson, held = 0): number {
+  const steps = plannedSteps(run);
+  return steps > 0 ? Math.min(1, stepsDone(run, held) / steps) : 0;
+}
+
+function stepsDone(run: RunJson, held: number): number {
+  return Math.max(held, Number(run.progress?.step ?? 0));
+}
+
+export function plannedSteps(run: RunJson): number {
+  return Number(run.progress?.steps ?? run.effectiveSpec?.steps ?? 0);
+}
+
+/** Why it waits, when it will be done, how it ended. */
+export function noteText(run: RunJson): string {
+  const { ended } = stateLook(run.state);
+  if (!ended) {
+    if (run.waitReason) return run.waitReason;
+    const left = run.progress?.remainingSeconds;
+    return typeof left === 'number' ? `${formatDuration(Math.ceil(left))} left` : '';
+  }
+  const reason = run.state === 'STATE_SUCCEEDED' ? '' : (run.endReason ?? '');
+  return reason || tookText(run);
+}
+
+function tookText(run: RunJson): string {
+  if (!run.startTime || !run.endTime) return '';
+  const seconds = (Date.parse(run.endTime) - Date.parse(run.startTime)) / 1000;
+  return `took ${formatDuration(seconds)}`;
+}
+
+/** Hover text: the whole note, and the times in local time and UTC. */
+export function timesText(run: RunJson): string {
+  const lines = [
+    ['created', run.createTime],
+    ['started', run.startTime],
+    ['ended', run.endTime],
+  ].flatMap(([what, time]) => {
+    if (!time) return [];
+    const date = new Date(time);
+    return [`${what} ${formatTime(date)} (${formatUtc(date)})`];
+  });
+  return [noteText(run), ...lines].filter((line) => line !== '').join('\n');
+}
