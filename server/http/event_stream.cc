@@ -1,0 +1,185 @@
+#include "server/http/event_stream.h"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "boost/asio/co_spawn.hpp"
+#include "boost/asio/redirect_error.hpp"
+#include "boost/asio/use_awaitable.hpp"
+#include "fmt/format.h"
+#include "server/http/answer.h"
+#include "server/http/event_text.h"
+#include "server/http/socket_io.h"
+
+namespace normlab::http {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+
+EventStream::EventStream(beast::tcp_stream& stream, ServerContext& context,
+                         std::unique_ptr<app::Watch> watch, bool chunked)
+    : stream_(stream),
+      context_(context),
+      watch_(std::move(watch)),
+      chunked_(chunked),
+      timer_(stream.get_executor()) {
+  wake_ = std::make_shared<Wake>(context_.pool.io(), [this] {
+    ready_ = true;
+    Rouse();
+  });
+}
+
+void EventStream::Stop() {
+  stopping_ = true;
+  Rouse();
+}
+
+asio::awaitable<void> EventStream::Run() {
+  Answer answer;
+  answer.content_type = "text/event-stream";
+  answer.headers.emplace_back("X-Accel-Buffering", "no");
+  const std::string head =
+      HeadText(answer, chunked_ ? Framing::kChunked : Framing::kClose, /*keep_alive=*/false);
+  std::vector<asio::const_buffer> buffers = {asio::buffer(head)};
+  gone_ = !co_await WriteAll(stream_, std::move(buffers), context_.options.write_timeout);
+  last_write_ = std::chrono::steady_clock::now();
+
+  listening_ = true;
+  auto heard = [this](std::exception_ptr) {
+    listening_ = false;
+    gone_ = true;
+    Rouse();
+  };
+  stream_.expires_never();
+  asio::co_spawn(stream_.get_executor(), AwaitHangUp(), std::move(heard));
+
+  watch_->OnReady([wake = wake_] { wake->Ring(); });
+  co_await SendEvents();
+  wake_->Mute();
+  // On the pool, because ending a watch may wait for whoever is publishing.
+  auto release = [this]() -> absl::StatusOr<bool> {
+    watch_->OnReady(nullptr);
+    watch_.reset();
+    return true;
+  };
+  co_await context_.pool.Run(std::move(release));
+  co_await Finish();
+}
+
+absl::StatusOr<EventStream::Batch> EventStream::Next() {
+  absl::StatusOr<std::vector<app::WatchedEvent>> events = watch_->Next();
+  if (!events.ok()) return events.status();
+  // Here, off the socket thread: the first watcher that comes by encodes for all of them.
+  static const std::function<std::string(const v1::WatchRunsResponse&)> encode = EventText;
+  for (const app::WatchedEvent& watched : *events) watched.event->text(encode);
+  return Batch{*std::move(events), watch_->finished()};
+}
+
+asio::awaitable<void> EventStream::SendEvents() {
+  while (!ended()) {
+    ready_ = false;  // first, so that no call while Next runs is lost
+    auto next = [this] { return Next(); };
+    const absl::StatusOr<Batch> batch = co_await context_.pool.Run(std::move(next));
+    if (!batch.ok()) {
+      const std::string frame = ErrorFrame(batch.status());
+      co_await SendText(frame);
+      co_return;
+    }
+    co_await SendBatch(*batch);
+    if (batch->finished) co_return;
+    if (batch->events.empty()) co_await AwaitEvents();
+  }
+}
+
+asio::awaitable<void> EventStream::AwaitEvents() {
+  while (!ready_ && !ended()) {
+    timer_.expires_at(last_write_ + context_.options.heartbeat);
+    boost::system::error_code error;
+    co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, error));
+    if (!error && !ready_ && !ended()) co_await SendText(HeartbeatFrame());
+  }
+}
+
+// A client says nothing on its stream but that it goes; without this a stream whose client went
+// would be found out only by its next write.
+asio::awaitable<void> EventStream::AwaitHangUp() {
+  std::array<char, 1024> ignored;
+  boost::system::error_code error;
+  while (!error) {
+    co_await stream_.async_read_some(asio::buffer(ignored),
+                                     asio::redirect_error(asio::use_awaitable, error));
+  }
+}
+
+asio::awaitable<void> EventStream::SendBatch(const Batch& batch) {
+  constexpr size_t kChunk = 64 * 1024;
+  std::vector<std::string> ids;  // the `id:` lines, each followed by a shared text
+  ids.reserve(batch.events.size());
+  std::vector<asio::const_buffer> frames;
+  size_t size = 0;
+  for (const app::WatchedEvent& watched : batch.events) {
+    if (!watched.resume_token.empty()) {
+      ids.push_back(fmt::format("id: {}\n", watched.resume_token));
+      frames.push_back(asio::buffer(ids.back()));
+    }
+    const std::string& text = watched.event->text(nullptr);
+    frames.push_back(asio::buffer(text));
+    frames.push_back(asio::buffer("\n", 1));
+    size += text.size();
+    if (size < kChunk) continue;
+    co_await SendChunk(std::exchange(frames, {}));
+    size = 0;
+    if (ended()) co_return;
+  }
+  if (!frames.empty()) co_await SendChunk(std::move(frames));
+}
+
+asio::awaitable<void> EventStream::SendText(std::string_view frame) {
+  std::vector<asio::const_buffer> frames = {asio::buffer(frame.data(), frame.size())};
+  co_await SendChunk(std::move(frames));
+}
+
+asio::awaitable<void> EventStream::SendChunk(std::vector<asio::const_buffer> frames) {
+  const std::string size = fmt::format("{:x}\r\n", asio::buffer_size(frames));
+  if (chunked_) {
+    frames.insert(frames.begin(), asio::buffer(size));
+    frames.push_back(asio::buffer("\r\n", 2));
+  }
+  if (gone_) co_return;
+  const bool written =
+      co_await WriteAll(stream_, std::move(frames), context_.options.write_timeout);
+  gone_ = gone_ || !written;
+  last_write_ = std::chrono::steady_clock::now();
+}
+
+// The last chunk, then the client's turn to close; but it gets only a second for it.
+asio::awaitable<void> EventStream::Finish() {
+  boost::system::error_code ignored;
+  if (!gone_) {
+    std::vector<asio::const_buffer> last;
+    if (chunked_) last.push_back(asio::buffer("0\r\n\r\n", 5));
+    co_await WriteAll(stream_, std::move(last), context_.options.write_timeout);
+    stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+    timer_.expires_after(std::chrono::seconds(1));
+    if (listening_) {
+      co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    }
+  }
+  stream_.close();
+  // The closed socket ends AwaitHangUp, which still refers to us.
+  while (listening_) {
+    timer_.expires_at(std::chrono::steady_clock::time_point::max());
+    co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  }
+}
+
+}  // namespace normlab::http

@@ -1,0 +1,179 @@
+#include "server/http/handlers.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "fmt/format.h"
+#include "server/http/json_body.h"
+#include "server/http/metrics_text.h"
+#include "server/http/points_json.h"
+
+namespace normlab::http {
+namespace {
+
+template <typename Message>
+absl::StatusOr<Answer> Resource(const absl::StatusOr<Message>& result) {
+  if (!result.ok()) return result.status();
+  return JsonAnswer(ToJson(*result));
+}
+
+// For calls that take nothing from the query.
+absl::Status NoParameters(const Call& call) { return Query(call.target.parameters).Done(); }
+
+// A body that may be absent, because the path says everything.
+absl::Status OptionalBody(const Call& call, google::protobuf::Message& message) {
+  return call.body.empty() ? absl::OkStatus() : FromJson(call.body, message);
+}
+
+// "RUNNING", as people write it, or "STATE_RUNNING", as JSON has it.
+void AddStates(Query& query, v1::ListRunsRequest& request) {
+  for (const std::string& text : query.List("states")) {
+    v1::Run::State state;
+    const std::string name = text.starts_with("STATE_") ? text : "STATE_" + text;
+    if (v1::Run::State_Parse(name, &state) && state != v1::Run::STATE_UNSPECIFIED) {
+      request.add_states(state);
+    } else {
+      query.Fault("states", fmt::format("\"{}\" is not a state, such as RUNNING", text));
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Answer> Health(const Call&) { return JsonAnswer(R"({"status":"ok"})"); }
+
+absl::StatusOr<Answer> Metrics(const Call& call) {
+  Answer answer;
+  answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  answer.body = MetricsText(call.api.Metrics());
+  return answer;
+}
+
+absl::StatusOr<Answer> ListRuns(const Call& call) {
+  v1::ListRunsRequest request;
+  Query query(call.target.parameters);
+  request.set_experiment(query.Text("experiment"));
+  AddStates(query, request);
+  request.set_page_size(query.Int32("page_size"));
+  request.set_page_token(query.Text("page_token"));
+  if (absl::Status status = query.Done(); !status.ok()) return status;
+  return Resource(call.api.ListRuns(call.who, request));
+}
+
+absl::StatusOr<Answer> CreateRun(const Call& call) {
+  v1::CreateRunRequest request;
+  Query query(call.target.parameters);
+  request.set_validate_only(query.Bool("validate_only"));
+  if (absl::Status status = query.Done(); !status.ok()) return status;
+  absl::Status status = FromJson(call.body, *request.mutable_run());
+  if (!status.ok()) return status;
+  return Resource(call.api.CreateRun(call.who, request));
+}
+
+absl::StatusOr<Answer> GetRun(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  v1::GetRunRequest request;
+  request.set_id(std::string(call.id));
+  return Resource(call.api.GetRun(call.who, request));
+}
+
+absl::StatusOr<Answer> CancelRun(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  v1::CancelRunRequest request;
+  if (absl::Status status = OptionalBody(call, request); !status.ok()) return status;
+  request.set_id(std::string(call.id));
+  return Resource(call.api.CancelRun(call.who, request));
+}
+
+absl::StatusOr<Answer> ReadSeries(const Call& call) {
+  v1::ReadSeriesRequest request;
+  request.set_run(std::string(call.id));
+  Query query(call.target.parameters);
+  for (std::string& name : query.List("names")) request.add_names(std::move(name));
+  request.set_from_step(query.Int64("from"));
+  request.set_to_step(query.Int64("to"));
+  request.set_max_points(query.Int32("max_points"));
+  if (absl::Status status = query.Done(); !status.ok()) return status;
+  const absl::StatusOr<v1::ReadSeriesResponse> series = call.api.ReadSeries(call.who, request);
+  if (!series.ok()) return series.status();
+  return JsonAnswer(SeriesJson(*series));
+}
+
+absl::StatusOr<Answer> ListExperiments(const Call& call) {
+  v1::ListExperimentsRequest request;
+  Query query(call.target.parameters);
+  request.set_page_size(query.Int32("page_size"));
+  request.set_page_token(query.Text("page_token"));
+  if (absl::Status status = query.Done(); !status.ok()) return status;
+  return Resource(call.api.ListExperiments(call.who, request));
+}
+
+// The body is the experiment, with two more fields that are the request's: overrides and device.
+absl::StatusOr<Answer> CreateExperiment(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  absl::StatusOr<nlohmann::json> body = ParseObject(call.body);
+  if (!body.ok()) return body.status();
+  nlohmann::json own = nlohmann::json::object();
+  for (const char* name : {"overrides", "device"}) {
+    const auto field = body->find(name);
+    if (field == body->end()) continue;
+    own[name] = std::move(*field);
+    body->erase(field);
+  }
+  v1::CreateExperimentRequest request;
+  absl::Status status = FillFromJson(*body, "", *request.mutable_experiment());
+  if (!status.ok()) return status;
+  // Parsed by themselves, because filling a message starts it afresh.
+  v1::CreateExperimentRequest rest;
+  status = FillFromJson(own, "", rest);
+  if (!status.ok()) return status;
+  request.MergeFrom(rest);
+  return Resource(call.api.CreateExperiment(call.who, request));
+}
+
+absl::StatusOr<Answer> GetExperiment(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  v1::GetExperimentRequest request;
+  request.set_id(std::string(call.id));
+  return Resource(call.api.GetExperiment(call.who, request));
+}
+
+absl::StatusOr<Answer> ListPresets(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  return Resource(call.api.ListPresets(call.who));
+}
+
+absl::StatusOr<Answer> ListDevices(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  return Resource(call.api.ListDevices(call.who));
+}
+
+absl::StatusOr<Answer> Settings(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  if (!call.options.settings_json) return absl::UnimplementedError("no settings are declared");
+  return JsonAnswer(call.options.settings_json());
+}
+
+absl::StatusOr<Answer> GetMe(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  return Resource(call.api.GetMe(call.who));
+}
+
+absl::StatusOr<Answer> CreateLoginCode(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  v1::CreateLoginCodeRequest request;
+  if (absl::Status status = OptionalBody(call, request); !status.ok()) return status;
+  return Resource(call.api.CreateLoginCode(call.who));
+}
+
+absl::StatusOr<Answer> ExchangeLoginCode(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  v1::ExchangeLoginCodeRequest request;
+  if (absl::Status status = FromJson(call.body, request); !status.ok()) return status;
+  return Resource(call.api.ExchangeLoginCode(request));
+}
+
+}  // namespace normlab::http

@@ -1,0 +1,37 @@
+// Small operations on text. Abseil's take absl::string_view, which Debian's build does not make
+// std::string_view, as everything else here has it.
+#ifndef NORMLAB_SERVER_HTTP_TEXT_H_
+#define NORMLAB_SERVER_HTTP_TEXT_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace normlab::http {
+
+// The pieces between separators; "" has one, the empty one.
+std::vector<std::string_view> Split(std::string_view text, char separator);
+// Without blanks and tabs around it.
+std::string_view Trim(std::string_view text);
+// ASCII letters only.
+std::string Lower(std::string_view text);
+bool EqualsIgnoreCase(std::string_view a, std::string_view b);
+bool StartsWithIgnoreCase(std::string_view text, std::string_view start);
+std::string_view WithoutSuffix(std::string_view text, std::string_view suffix);
+// The whole text as a number, with "NaN", "Infinity" and "-Infinity"; nothing if it is none.
+std::optional<double> ToDouble(std::string_view text);
+
+// ", did you mean layers?" when a known name is at most two edits (and a third of its length) from
+// `name`, else "".
+std::string DidYouMean(std::string_view name, const std::vector<std::string>& known);
+// snake_case of a lowerCamelCase name; snake_case stays.
+std::string SnakeCase(std::string_view name);
+
+// Whether `text` is well-formed UTF-8 (no overlong forms, no surrogates, nothing above U+10FFFF).
+// Anything else would be refused by protobuf later, in words that nobody understands.
+bool IsUtf8(std::string_view text);
+
+}  // namespace normlab::http
+
+#endif  // NORMLAB_SERVER_HTTP_TEXT_H_
