@@ -1,0 +1,529 @@
+#include "server/app/dispatcher.h"
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "google/protobuf/util/time_util.h"
+#include "server/base/files.h"
+#include "server/base/ids.h"
+#include "server/base/log.h"
+#include "server/base/spool.h"
+#include "server/base/strings.h"
+#include "server/domain/run_state.h"
+#include "server/storage/runs.h"
+
+namespace normlab::app {
+namespace {
+
+using domain::AttemptEnd;
+using scheduler::Device;
+using storage::AttemptRow;
+using storage::WriteContext;
+
+constexpr int kTokenBytes = 32;
+constexpr int kLookAhead = 200;       // queued runs looked at in one round
+constexpr int kExplained = 50;        // queued runs whose wait reason is kept up to date
+constexpr std::chrono::milliseconds kRetry(500);
+constexpr size_t kSpoolBatch = 4096;
+
+AttemptEnd EndOf(const AttemptRow& attempt, const executor::ExitReport& report,
+                 const std::string& spool_fault) {
+  using worker::v1::Finished;
+  AttemptEnd end;
+  switch (attempt.outcome) {
+    case Finished::OUTCOME_SUCCEEDED: end.outcome = AttemptEnd::Outcome::kSucceeded; break;
+    case Finished::OUTCOME_DIVERGED: end.outcome = AttemptEnd::Outcome::kDiverged; break;
+    case Finished::OUTCOME_STOPPED: end.outcome = AttemptEnd::Outcome::kStopped; break;
+    case Finished::OUTCOME_FAILED: end.outcome = AttemptEnd::Outcome::kFailed; break;
+    default: break;
+  }
+  end.outcome_reason = attempt.outcome_reason;
+  end.exit_code = report.exit_code;
+  end.exit_signal = report.exit_signal;
+  end.lost = report.lost;
+  end.detail = report.detail;
+  end.last_step = attempt.last_step;
+  end.max_rss_bytes = report.max_rss_bytes;
+  if (!spool_fault.empty()) StrAppend(&end.detail, "; its spool could not be read: ", spool_fault);
+  return end;
+}
+
+bool WorthRetrying(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) || absl::IsUnavailable(status) ||
+         absl::IsInternal(status);
+}
+
+// Written by the shepherd itself, so it is there even when the server died before it could note
+// which process it had started.
+std::optional<executor::ProcessIdentity> ShepherdFrom(const std::filesystem::path& directory) {
+  const absl::StatusOr<std::string> text = ReadFile(directory / "shepherd.json");
+  if (!text.ok()) return std::nullopt;
+  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("pid") || !json["pid"].is_number_integer()) {
+    return std::nullopt;
+  }
+  executor::ProcessIdentity identity;
+  identity.pid = json["pid"].get<pid_t>();
+  identity.start_ticks = json.value("start_ticks", uint64_t{0});
+  identity.boot_id = json.value("boot_id", std::string());
+  return identity;
+}
+
+void MarkHolders(std::vector<Device>& devices, const std::string& run,
+                 const std::vector<std::string>& ids) {
+  for (Device& device : devices) {
+    if (std::find(ids.begin(), ids.end(), device.id) != ids.end()) device.holder = run;
+  }
+}
+
+}  // namespace
+
+Dispatcher::Dispatcher(storage::Store& store, Options options)
+    : store_(store), options_(std::move(options)), devices_(options_.devices) {
+  executor_ = options_.make_executor(
+      [this](const executor::AttemptKey& key, const executor::ExitReport& report) {
+        MutexLock lock(mutex_);
+        exits_.push_back({key, report});
+        ready_.NotifyAll();
+      });
+}
+
+Dispatcher::~Dispatcher() { Stop(); }
+
+absl::Status Dispatcher::Start() {
+  std::vector<v1::Run> active;
+  absl::Status status = store_.Read([&](storage::Database& database) {
+    storage::RunQuery query;
+    query.states = {v1::Run::STATE_STARTING, v1::Run::STATE_RUNNING, v1::Run::STATE_PAUSING,
+                    v1::Run::STATE_CANCELLING};
+    query.limit = 1'000'000;
+    query.oldest_first = true;
+    absl::StatusOr<std::vector<v1::Run>> runs = storage::ReadRuns(database, query);
+    if (runs.ok()) active = *std::move(runs);
+    return runs.status();
+  });
+  if (!status.ok()) return status;
+  for (const v1::Run& run : active) {
+    if (status = RecoverOne(run); !status.ok()) return status;
+  }
+  thread_ = std::thread([this] { Loop(); });
+  return absl::OkStatus();
+}
+
+void Dispatcher::Stop() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    ready_.NotifyAll();
+  }
+  if (thread_.joinable()) thread_.join();
+  executor_.reset();
+}
+
+void Dispatcher::Wake() {
+  MutexLock lock(mutex_);
+  work_ = true;
+  ready_.NotifyAll();
+}
+
+std::vector<Device> Dispatcher::Devices() const {
+  MutexLock lock(mutex_);
+  return devices_;
+}
+
+// --- recovery ---
+
+absl::Status Dispatcher::RecoverOne(const v1::Run& run) {
+  AttemptRow attempt;
+  absl::Status status = store_.Read([&](storage::Database& database) {
+    absl::StatusOr<AttemptRow> latest = storage::ReadLatestAttempt(database, run.id());
+    if (latest.ok()) attempt = *std::move(latest);
+    return latest.status();
+  });
+  if (!status.ok()) return status;
+  std::optional<executor::ProcessIdentity> shepherd;
+  if (attempt.shepherd_pid) {
+    shepherd = executor::ProcessIdentity{static_cast<pid_t>(*attempt.shepherd_pid),
+                                         static_cast<uint64_t>(attempt.shepherd_start_ticks),
+                                         attempt.shepherd_boot_id};
+  } else {
+    shepherd = ShepherdFrom(DirectoryOf(attempt));
+  }
+  if (!shepherd) return Requeue(run, attempt);
+  Lease(run.id(), scheduler::SplitDevices(attempt.device));
+  const executor::AttemptKey key{run.id(), attempt.number};
+  status = executor_->Adopt(key, *shepherd, DirectoryOf(attempt));
+  if (!status.ok()) return status;
+  LogInfo("run taken over", {{"run", run.id()},
+                             {"attempt", StrCat(attempt.number)},
+                             {"shepherd", StrCat(shepherd->pid)}});
+  if (run.state() == v1::Run::STATE_CANCELLING) executor_->Terminate(key, options_.cancel_grace);
+  return absl::OkStatus();
+}
+
+// The attempt's processes were never started (or never got as far as saying so, in which case the
+// trainer is turned away when it calls): the run goes back into the queue.
+absl::Status Dispatcher::Requeue(const v1::Run& run, const AttemptRow& attempt) {
+  LogInfo("run queued again", {{"run", run.id()}, {"attempt", StrCat(attempt.number)}});
+  return store_.writer().Write([&](WriteContext& context) {
+    if (auto status = storage::EndAttempt(context, attempt.id, {}); !status.ok()) return status;
+    return storage::UpdateRun(context, run.id(), [](v1::Run& changed) {
+      changed.set_state(changed.state() == v1::Run::STATE_CANCELLING ? v1::Run::STATE_CANCELLED
+                                                                     : v1::Run::STATE_QUEUED);
+      if (changed.state() == v1::Run::STATE_CANCELLED) {
+        changed.set_end_reason("cancelled before the first step");
+      }
+      return absl::OkStatus();
+    });
+  });
+}
+
+// --- the loop ---
+
+void Dispatcher::Loop() {
+  std::deque<Exit> exits;
+  while (WaitForWork(exits)) {
+    std::deque<Exit> later;
+    for (Exit& exit : exits) {
+      const absl::Status status = Finish(exit);
+      if (status.ok()) continue;
+      LogError("a run's end could not be stored",
+               {{"run", exit.key.run}, {"error", std::string(status.message())}});
+      if (WorthRetrying(status)) {
+        later.push_back(std::move(exit));
+      } else {
+        Release(exit.key.run);
+      }
+    }
+    exits = std::move(later);
+    StartQueued();
+  }
+}
+
+// Takes what ended since; false when it is time to stop. With `exits` left from the last round it
+// waits no longer than the time after which a failed write is worth another try.
+bool Dispatcher::WaitForWork(std::deque<Exit>& exits) {
+  MutexLock lock(mutex_);
+  while (!stopping_ && !work_ && exits_.empty()) {
+    if (exits.empty()) {
+      ready_.Wait(mutex_);
+    } else if (!ready_.WaitFor(mutex_, kRetry)) {
+      break;
+    }
+  }
+  work_ = false;
+  std::move(exits_.begin(), exits_.end(), std::back_inserter(exits));
+  exits_.clear();
+  return !stopping_;
+}
+
+void Dispatcher::StartQueued() {
+  std::vector<scheduler::QueuedRun> queue;
+  const absl::Status status = store_.Read([&](storage::Database& database) {
+    storage::RunQuery query;
+    query.states = {v1::Run::STATE_QUEUED};
+    query.limit = kLookAhead;
+    query.oldest_first = true;
+    absl::StatusOr<std::vector<v1::Run>> runs = storage::ReadRuns(database, query);
+    if (!runs.ok()) return runs.status();
+    for (const v1::Run& run : *runs) {
+      queue.push_back({run.id(), run.device(), run.effective_spec().threads()});
+    }
+    return absl::OkStatus();
+  });
+  if (!status.ok()) {
+    LogError("the queue could not be read", {{"error", std::string(status.message())}});
+    return;
+  }
+  const scheduler::Plan plan = scheduler::MakePlan(queue, Devices());
+  for (const scheduler::Placement& placement : plan.start) StartOne(placement);
+  NoteWaiting(plan.wait);
+}
+
+void Dispatcher::NoteWaiting(const std::vector<scheduler::Waiting>& waiting) {
+  std::map<std::string, std::string> now;
+  for (const scheduler::Waiting& one : waiting) {
+    if (now.size() == kExplained) break;
+    now[one.run] = one.reason;
+    const auto before = wait_reasons_.find(one.run);
+    if (before != wait_reasons_.end() && before->second == one.reason) continue;
+    store_.writer().Submit(
+        [one](WriteContext& context) {
+          return storage::UpdateRun(context, one.run, [&](v1::Run& run) {
+            if (run.state() != v1::Run::STATE_QUEUED) {
+              return absl::FailedPreconditionError("it waits no longer");
+            }
+            run.set_wait_reason(one.reason);
+            return absl::OkStatus();
+          });
+        },
+        nullptr);
+  }
+  wait_reasons_ = std::move(now);
+}
+
+// --- starting ---
+
+void Dispatcher::StartOne(const scheduler::Placement& placement) {
+  Lease(placement.run, placement.devices);
+  AttemptRow attempt;
+  const std::string token = RandomHex(kTokenBytes);
+  const absl::Status status = CreateAttempt(placement, token, attempt);
+  if (status.ok()) {
+    Launch(attempt, token, static_cast<int64_t>(placement.devices.size()));
+    return;
+  }
+  // Cancelled meanwhile is normal.
+  if (!absl::IsFailedPrecondition(status)) {
+    LogError("a run could not be started",
+             {{"run", placement.run}, {"error", std::string(status.message())}});
+  }
+  Release(placement.run);
+}
+
+absl::Status Dispatcher::CreateAttempt(const scheduler::Placement& placement,
+                                       const std::string& token, AttemptRow& attempt) {
+  return store_.writer().Write([&](WriteContext& context) -> absl::Status {
+    AttemptRow row;
+    row.run = placement.run;
+    row.device = scheduler::JoinDevices(placement.devices);
+    row.token_sha256 = Sha256Hex(token);
+    absl::StatusOr<AttemptRow> inserted = storage::InsertAttempt(context, std::move(row));
+    if (!inserted.ok()) return inserted.status();
+    attempt = *std::move(inserted);
+    absl::Status status = storage::UpdateRun(context, placement.run, [&](v1::Run& run) {
+      run.set_state(v1::Run::STATE_STARTING);
+      run.clear_wait_reason();
+      if (!run.has_start_time()) {
+        *run.mutable_start_time() =
+            google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(context.wall_micros);
+      }
+      return absl::OkStatus();
+    });
+    if (!status.ok()) return status;
+    v1::WatchRunsResponse started;
+    started.mutable_attempt()->set_run(placement.run);
+    v1::Attempt& message = *started.mutable_attempt()->mutable_attempt();
+    message.set_number(attempt.number);
+    message.set_device(attempt.device);
+    *message.mutable_start_time() =
+        google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(context.wall_micros);
+    context.Publish(placement.run, std::move(started));
+    return absl::OkStatus();
+  });
+}
+
+void Dispatcher::Launch(const AttemptRow& created, const std::string& token, int64_t threads) {
+  AttemptRow attempt = created;
+  executor::LaunchRequest request;
+  request.key = {attempt.run, attempt.number};
+  request.token = token;
+  request.device = attempt.device;
+  request.threads = static_cast<int32_t>(threads);
+  request.directory = DirectoryOf(attempt);
+  request.endpoint_file = options_.data_dir / "endpoint.json";
+  const absl::StatusOr<executor::ProcessIdentity> shepherd = executor_->Launch(request);
+  if (!shepherd.ok()) {
+    FailStart(attempt, shepherd.status());
+    return;
+  }
+  LogInfo("run started", {{"run", attempt.run},
+                          {"attempt", StrCat(attempt.number)},
+                          {"device", attempt.device},
+                          {"shepherd", StrCat(shepherd->pid)}});
+  attempt.shepherd_pid = shepherd->pid;
+  attempt.shepherd_start_ticks = static_cast<int64_t>(shepherd->start_ticks);
+  attempt.shepherd_boot_id = shepherd->boot_id;
+  bool cancelled = false;
+  const absl::Status status = store_.writer().Write([&](WriteContext& context) {
+    absl::StatusOr<v1::Run> run = storage::ReadRun(context.database, attempt.run);
+    cancelled = run.ok() && run->state() == v1::Run::STATE_CANCELLING;
+    return storage::SetShepherd(context, attempt);
+  });
+  if (!status.ok()) {
+    // The shepherd has noted itself in the attempt's folder: a later server still finds it.
+    LogWarning("a shepherd could not be noted",
+               {{"run", attempt.run}, {"error", std::string(status.message())}});
+  }
+  // Whoever cancelled between commit and launch found nothing to end.
+  if (cancelled) executor_->Terminate(request.key, options_.cancel_grace);
+}
+
+void Dispatcher::FailStart(const AttemptRow& attempt, const absl::Status& error) {
+  LogError("a trainer could not be started",
+           {{"run", attempt.run}, {"error", std::string(error.message())}});
+  Exit exit;
+  exit.key = {attempt.run, attempt.number};
+  exit.report.lost = true;
+  exit.report.detail = StrCat("it could not be started: ", StdView(error.message()));
+  MutexLock lock(mutex_);
+  exits_.push_back(std::move(exit));
+}
+
+// --- ending ---
+
+// Stores what is left in the attempt's spool. Returns what was wrong with the spool, if anything;
+// `status` is the store's.
+std::string Dispatcher::ReadOutSpool(const AttemptRow& attempt, absl::Status& status) {
+  absl::StatusOr<SpoolReader> reader = SpoolReader::Open(DirectoryOf(attempt) / "spool");
+  if (!reader.ok()) {
+    return absl::IsNotFound(reader.status()) ? "" : std::string(reader.status().message());
+  }
+  std::vector<std::string> records;
+  uint64_t first = 0;
+  const auto store = [&] {
+    if (records.empty() || !status.ok()) return;
+    status = store_.writer().Write([&](WriteContext& context) {
+      return store_.attempt_log().Append(context, attempt.id, first, records);
+    });
+    records.clear();
+  };
+  while (status.ok() && reader->Next()) {
+    if (reader->bytes().empty()) continue;  // the ring's own first record
+    if (records.empty()) first = reader->sequence();
+    records.emplace_back(reader->bytes());
+    if (records.size() == kSpoolBatch) store();
+  }
+  store();
+  if (!status.ok() && !WorthRetrying(status)) {
+    std::string fault(status.message());
+    status = absl::OkStatus();
+    return fault;
+  }
+  return std::string(reader->status().message());
+}
+
+absl::Status Dispatcher::Finish(const Exit& exit) {
+  AttemptRow attempt;
+  absl::Status status = store_.Read([&](storage::Database& database) {
+    absl::StatusOr<std::vector<AttemptRow>> rows =
+        storage::ReadAttempts(database, exit.key.run);
+    if (!rows.ok()) return rows.status();
+    for (AttemptRow& row : *rows) {
+      if (row.number == exit.key.attempt) attempt = std::move(row);
+    }
+    return attempt.id == 0 ? absl::NotFoundError("there is no such attempt") : absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  const std::string spool_fault = ReadOutSpool(attempt, status);
+  if (!status.ok()) return status;
+  domain::TerminalState ended{};
+  status = store_.writer().Write([&](WriteContext& context) -> absl::Status {
+    absl::StatusOr<AttemptRow> row = storage::ReadLatestAttempt(context.database, exit.key.run);
+    if (!row.ok()) return row.status();
+    const AttemptEnd end = EndOf(*row, exit.report, spool_fault);
+    absl::Status written = storage::EndAttempt(
+        context, row->id, {exit.report.max_rss_bytes, exit.report.cpu_seconds});
+    if (!written.ok()) return written;
+    store_.attempt_log().Forget(row->id);
+    return storage::UpdateRun(context, exit.key.run, [&](v1::Run& run) {
+      if (domain::IsTerminal(run.state())) return absl::OkStatus();
+      ended = domain::StateAfter(end, run.state() == v1::Run::STATE_CANCELLING);
+      run.set_state(ended.state);
+      run.set_end_reason(ended.reason);
+      if (end.exit_code) run.set_exit_code(*end.exit_code);
+      if (end.exit_signal) run.set_exit_signal(*end.exit_signal);
+      return absl::OkStatus();
+    });
+  });
+  if (!status.ok()) return status;
+  LogInfo("run ended", {{"run", exit.key.run},
+                        {"state", std::string(domain::StateWord(ended.state))},
+                        {"reason", ended.reason}});
+  Release(exit.key.run);
+  return absl::OkStatus();
+}
+
+void Dispatcher::Lease(const std::string& run, const std::vector<std::string>& devices) {
+  MutexLock lock(mutex_);
+  MarkHolders(devices_, run, devices);
+}
+
+void Dispatcher::Release(const std::string& run) {
+  MutexLock lock(mutex_);
+  for (Device& device : devices_) {
+    if (device.holder == run) device.holder.clear();
+  }
+}
+
+// --- what others ask ---
+
+absl::Status Dispatcher::Cancel(const std::string& run_id, const std::string& user) {
+  bool active = false;
+  AttemptRow attempt;
+  absl::Status status = store_.writer().Write([&](WriteContext& context) {
+    absl::Status written = storage::UpdateRun(context, run_id, [&](v1::Run& run) {
+      if (domain::IsTerminal(run.state())) {
+        return absl::FailedPreconditionError(
+            StrCat("run ", run_id, " has already ended (", domain::StateWord(run.state()), ")"));
+      }
+      active = domain::IsActive(run.state());
+      run.set_state(active ? v1::Run::STATE_CANCELLING : v1::Run::STATE_CANCELLED);
+      run.clear_wait_reason();
+      if (!active) run.set_end_reason(StrCat("cancelled by ", user, " while it was queued"));
+      return absl::OkStatus();
+    });
+    if (!written.ok() || !active) return written;
+    absl::StatusOr<AttemptRow> latest = storage::ReadLatestAttempt(context.database, run_id);
+    if (latest.ok()) attempt = *std::move(latest);
+    return latest.status();
+  });
+  if (!status.ok()) return status;
+  LogInfo("run cancelled", {{"run", run_id}, {"by", user}});
+  if (!active) {
+    Wake();  // others may wait behind it
+    return absl::OkStatus();
+  }
+  executor_->Terminate({run_id, attempt.number}, options_.cancel_grace);
+  std::function<void()> stop;
+  {
+    MutexLock lock(mutex_);
+    if (const auto found = stops_.find(attempt.id); found != stops_.end()) stop = found->second;
+  }
+  if (stop) stop();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Dispatcher::Attached> Dispatcher::Attach(const std::string& run_id, int32_t number,
+                                                        const std::string& token,
+                                                        std::function<void()> stop) {
+  Attached attached;
+  bool cancelling = false;
+  absl::Status status = store_.writer().Write([&](WriteContext& context) -> absl::Status {
+    const absl::Status refused = absl::PermissionDeniedError(
+        StrCat("attempt ", number, " of run ", run_id, " is not running here"));
+    absl::StatusOr<AttemptRow> attempt = storage::ReadLatestAttempt(context.database, run_id);
+    if (!attempt.ok()) return refused;
+    if (attempt->number != number || attempt->end_time.has_value() ||
+        !EqualSecrets(attempt->token_sha256, Sha256Hex(token))) {
+      return refused;
+    }
+    absl::StatusOr<v1::Run> run = storage::ReadRun(context.database, run_id);
+    if (!run.ok()) return run.status();
+    cancelling = run->state() == v1::Run::STATE_CANCELLING;
+    attached = {attempt->id, run->effective_spec(), attempt->device,
+                attempt->persisted_sequence};
+    if (run->state() != v1::Run::STATE_STARTING) return absl::OkStatus();
+    return storage::UpdateRun(context, run_id, [](v1::Run& changed) {
+      changed.set_state(v1::Run::STATE_RUNNING);
+      return absl::OkStatus();
+    });
+  });
+  if (!status.ok()) return status;
+  {
+    MutexLock lock(mutex_);
+    stops_[attached.attempt_id] = stop;
+  }
+  if (cancelling) stop();
+  return attached;
+}
+
+void Dispatcher::Detach(int64_t attempt_id) {
+  MutexLock lock(mutex_);
+  stops_.erase(attempt_id);
+}
+
+}  // namespace normlab::app

@@ -1,0 +1,117 @@
+// The life of runs: starts queued ones on free devices, takes in what their trainers report, ends
+// them. One thread of its own decides; everything it decides is in the database before it happens.
+//
+// A lease is held from the start of an attempt until all of its processes are gone and its spool is
+// read out.
+#ifndef NORMLAB_SERVER_APP_DISPATCHER_H_
+#define NORMLAB_SERVER_APP_DISPATCHER_H_
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/base/clock.h"
+#include "server/base/mutex.h"
+#include "server/executor/executor.h"
+#include "server/scheduler/plan.h"
+#include "server/storage/store.h"
+
+namespace normlab::app {
+
+class Dispatcher {
+ public:
+  using MakeExecutor =
+      std::function<std::unique_ptr<executor::Executor>(executor::Executor::ExitCallback)>;
+  struct Options {
+    std::filesystem::path data_dir;
+    std::vector<scheduler::Device> devices;
+    MakeExecutor make_executor;
+    std::chrono::milliseconds cancel_grace = std::chrono::seconds(10);
+    const Clock* clock = nullptr;
+  };
+  Dispatcher(storage::Store& store, Options options);
+  ~Dispatcher();
+
+  // Takes over what an earlier server left, then begins to start runs. Living trainers go on; a
+  // trainer that ended meanwhile is ended by what its shepherd noted; an attempt that was never
+  // launched is queued again.
+  absl::Status Start();
+  // Starts nothing more and leaves running trainers to the next server.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Something may be startable. Any thread.
+  void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Ends a run; waits for the commit. FAILED_PRECONDITION when it has ended, NOT_FOUND.
+  absl::Status Cancel(const std::string& run, const std::string& user);
+
+  std::vector<scheduler::Device> Devices() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // --- trainers ---
+
+  struct Attached {
+    int64_t attempt_id = 0;
+    v1::RunSpec effective_spec;
+    std::string device;
+    uint64_t persisted_sequence = 0;
+  };
+  // A trainer says who it is. PERMISSION_DENIED unless this is the living attempt of the run with
+  // its token. `stop` is called (any thread, perhaps before this returns) when it is to end; a
+  // later Attach of the same attempt takes the place of this one.
+  absl::StatusOr<Attached> Attach(const std::string& run, int32_t number, const std::string& token,
+                                  std::function<void()> stop) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Detach(int64_t attempt_id) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Exit {
+    executor::AttemptKey key;
+    executor::ExitReport report;
+  };
+
+  void Loop();
+  bool WaitForWork(std::deque<Exit>& exits);
+  void StartQueued();
+  void StartOne(const scheduler::Placement& placement);
+  absl::Status CreateAttempt(const scheduler::Placement& placement, const std::string& token,
+                             storage::AttemptRow& attempt);
+  void Launch(const storage::AttemptRow& attempt, const std::string& token, int64_t threads);
+  void FailStart(const storage::AttemptRow& attempt, const absl::Status& status);
+  void NoteWaiting(const std::vector<scheduler::Waiting>& waiting);
+  absl::Status Finish(const Exit& exit);
+  std::string ReadOutSpool(const storage::AttemptRow& attempt, absl::Status& status);
+  void Release(const std::string& run) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Lease(const std::string& run, const std::vector<std::string>& devices)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status RecoverOne(const v1::Run& run);
+  absl::Status Requeue(const v1::Run& run, const storage::AttemptRow& attempt);
+  std::filesystem::path DirectoryOf(const storage::AttemptRow& attempt) const {
+    return options_.data_dir / attempt.directory;
+  }
+
+  storage::Store& store_;
+  const Options options_;
+  std::unique_ptr<executor::Executor> executor_;
+
+  mutable Mutex mutex_;
+  CondVar ready_;
+  std::vector<scheduler::Device> devices_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Exit> exits_ ABSL_GUARDED_BY(mutex_);
+  std::map<int64_t, std::function<void()>> stops_ ABSL_GUARDED_BY(mutex_);  // by attempt id
+  bool work_ ABSL_GUARDED_BY(mutex_) = true;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::string, std::string> wait_reasons_;  // as last written; dispatcher's thread
+  std::thread thread_;
+};
+
+}  // namespace normlab::app
+
+#endif  // NORMLAB_SERVER_APP_DISPATCHER_H_

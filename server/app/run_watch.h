@@ -1,0 +1,79 @@
+// A watcher's way through history and live events: the database until it has caught up, the hub
+// from there on, the database again when it falls behind.
+#ifndef NORMLAB_SERVER_APP_RUN_WATCH_H_
+#define NORMLAB_SERVER_APP_RUN_WATCH_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/app/api.h"
+#include "server/storage/curves.h"
+#include "server/storage/store.h"
+#include "server/stream/hub.h"
+
+namespace normlab::app {
+
+// "STOREID-SEQUENCE".
+std::string MakeResumeToken(const std::string& store_id, uint64_t sequence);
+// OUT_OF_RANGE when the token is another store's, or later than `latest`.
+absl::StatusOr<uint64_t> ReadResumeToken(const std::string& token, const std::string& store_id,
+                                         uint64_t latest);
+
+class RunWatch : public Watch {
+ public:
+  struct Options {
+    std::vector<std::string> runs;  // without repeats, all existing
+    bool lobby = false;             // the states of all runs as well
+    std::optional<uint64_t> after;  // sequence of the resume token
+    int64_t from_step = 0;
+    bool tail = false;
+  };
+  RunWatch(storage::Store& store, stream::Hub& hub, Options options);
+  ~RunWatch() override;
+
+  absl::StatusOr<std::vector<WatchedEvent>> Next() override;
+  bool finished() const override;
+  void OnReady(std::function<void()> wake) override;
+
+ private:
+  // One watched run, or the lobby.
+  struct Target {
+    std::string run;                  // stream::kLobby for the lobby
+    uint64_t cursor = 0;              // everything up to this sequence was returned
+    bool fresh = true;                // nothing was ever returned: everything is new
+    bool catching_up = true;
+    bool in_history = false;          // the snapshot of this catch-up was returned
+    uint64_t snapshot_sequence = 0;   // the run's state as last returned
+    storage::HistoryPosition position;
+    bool ended = false;
+  };
+
+  absl::Status CatchUp(Target& target, std::vector<WatchedEvent>& out);
+  absl::Status CatchUpRun(storage::Database& database, Target& target,
+                          std::vector<WatchedEvent>& out);
+  absl::Status CatchUpLobby(storage::Database& database, Target& target,
+                            std::vector<WatchedEvent>& out);
+  absl::Status StartHistory(storage::Database& database, Target& target, const v1::Run& run,
+                            uint64_t sequence, std::vector<WatchedEvent>& out);
+  void EndHistory(Target& target, const v1::Run& run, uint64_t changed, uint64_t sequence,
+                  std::vector<WatchedEvent>& out);
+  // False when some target has fallen behind and must catch up first.
+  bool ReadLive(std::vector<WatchedEvent>& out);
+  bool IsTarget(const std::string& run) const;
+
+  storage::Store& store_;
+  stream::Hub& hub_;
+  const Options options_;
+  std::vector<Target> targets_;
+  int64_t subscription_ = 0;
+};
+
+}  // namespace normlab::app
+
+#endif  // NORMLAB_SERVER_APP_RUN_WATCH_H_

@@ -1,0 +1,490 @@
+#include "server/app/server_api.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "server/app/run_watch.h"
+#include "server/base/strings.h"
+#include "server/domain/downsample.h"
+#include "server/domain/presets.h"
+#include "server/domain/run_state.h"
+#include "server/domain/settings.h"
+#include "server/storage/curves.h"
+#include "server/storage/runs.h"
+
+namespace normlab::app {
+namespace {
+
+using domain::FieldViolation;
+
+constexpr int kDefaultPage = 50;
+constexpr int kLargestPage = 1000;
+constexpr int kLargestWatch = 1000;
+constexpr int kLargestExperiment = 10'000;
+
+absl::Status MayChange(const Principal& principal) {
+  if (principal.role == "member" || principal.role == "admin") return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      StrCat(principal.user, " is a ", principal.role, " and may only look"));
+}
+
+absl::StatusOr<int> PageSize(int32_t asked) {
+  if (asked < 0) {
+    return domain::InvalidFields({{"page_size", StrCat(asked, " is negative; use 1 to 1000")}});
+  }
+  return asked == 0 ? kDefaultPage : std::min(asked, kLargestPage);
+}
+
+std::string NameFromSpec(const v1::RunSpec& spec) {
+  return StrCat(spec.placement(), " · ", spec.layers(), " layers · lr ",
+                domain::ValueText(spec, "learning_rate"));
+}
+
+absl::Status CheckId(std::string_view field, const std::string& id) {
+  if (IsUlid(id)) return absl::OkStatus();
+  if (id.empty()) return domain::InvalidFields({{std::string(field), "is missing"}});
+  return absl::NotFoundError(StrCat("there is no ", field == "experiment" ? "experiment " : "run ",
+                                    id.substr(0, 64)));
+}
+
+v1::SeriesColumn ColumnOf(const storage::NamedCurve& named, int32_t max_points) {
+  v1::SeriesColumn column;
+  const domain::CurveFacts facts = domain::FactsOf(named.curve);
+  const domain::Curve drawn =
+      domain::Downsample(named.curve, static_cast<size_t>(std::max(0, max_points)));
+  column.mutable_column()->set_name(named.name);
+  column.mutable_column()->mutable_steps()->Add(drawn.steps.begin(), drawn.steps.end());
+  column.mutable_column()->mutable_values()->Add(drawn.values.begin(), drawn.values.end());
+  column.set_total_points(facts.total_points);
+  column.set_non_finite_points(facts.non_finite_points);
+  if (facts.first_non_finite_step) column.set_first_non_finite_step(*facts.first_non_finite_step);
+  return column;
+}
+
+}  // namespace
+
+void ProgressBoard::Note(const std::vector<domain::EventPtr>& events) {
+  MutexLock lock(mutex_);
+  for (const domain::EventPtr& event : events) {
+    if (event->message().has_progress()) {
+      progress_[event->run()] = event->message().progress().progress();
+    } else if (event->message().has_end()) {
+      progress_.erase(event->run());
+    }
+  }
+}
+
+void ProgressBoard::Complete(v1::Run& run) const {
+  if (!domain::IsActive(run.state())) return;
+  MutexLock lock(mutex_);
+  const auto found = progress_.find(run.id());
+  if (found == progress_.end() || found->second.steps_per_second() <= 0) return;
+  v1::Progress& progress = *run.mutable_progress();
+  progress.set_steps_per_second(found->second.steps_per_second());
+  progress.set_remaining_seconds(static_cast<double>(progress.steps() - progress.step()) /
+                                 progress.steps_per_second());
+}
+
+ServerApi::ServerApi(Parts parts) : parts_(std::move(parts)), started_(parts_.clock.Now()) {}
+
+absl::StatusOr<Principal> ServerApi::Authenticate(std::string_view token) {
+  return parts_.users.Authenticate(token);
+}
+
+// --- runs ---
+
+v1::Run ServerApi::Prepare(const Principal& principal, const v1::Run& wanted,
+                           const std::string& prefix, std::vector<FieldViolation>& wrong) {
+  v1::Run run;
+  const size_t before = wrong.size();
+  for (FieldViolation& violation : domain::CheckSpec(wanted.spec(), parts_.limits)) {
+    wrong.push_back({prefix + violation.field, std::move(violation.description)});
+  }
+  run.set_display_name(wanted.display_name());
+  *run.mutable_spec() = wanted.spec();
+  if (wrong.size() == before) {
+    *run.mutable_effective_spec() = domain::EffectiveSpec(wanted.spec());
+    if (run.display_name().empty()) run.set_display_name(NameFromSpec(run.effective_spec()));
+    const std::string device = wanted.device().empty() ? "auto" : wanted.device();
+    const std::string never = scheduler::WhyNever(device, run.effective_spec().threads(),
+                                                  parts_.dispatcher.Devices());
+    if (!never.empty()) wrong.push_back({prefix + "device", never});
+    run.set_device(device);
+  }
+  if (!run.display_name().empty()) {
+    for (FieldViolation& violation :
+         domain::CheckDisplayName(prefix + "display_name", run.display_name())) {
+      wrong.push_back(std::move(violation));
+    }
+  }
+  run.set_experiment(wanted.experiment());
+  run.set_user(principal.user);
+  run.set_state(v1::Run::STATE_QUEUED);
+  run.mutable_progress()->set_steps(run.effective_spec().steps());
+  return run;
+}
+
+absl::StatusOr<v1::Run> ServerApi::CreateRun(const Principal& principal,
+                                             const v1::CreateRunRequest& request) {
+  if (absl::Status status = MayChange(principal); !status.ok()) return status;
+  std::vector<FieldViolation> wrong;
+  v1::Run run = Prepare(principal, request.run(), "", wrong);
+  if (!run.experiment().empty()) {
+    const absl::Status found = parts_.store.Read([&](storage::Database& database) {
+      return storage::ReadExperiment(database, run.experiment()).status();
+    });
+    if (absl::IsNotFound(found)) {
+      wrong.push_back({"experiment", std::string(found.message())});
+    } else if (!found.ok()) {
+      return found;
+    }
+  }
+  if (!wrong.empty()) return domain::InvalidFields(wrong);
+  if (request.validate_only()) return run;
+  run.set_id(ids_.Next(parts_.clock.WallMicros()));
+  absl::StatusOr<v1::Run> stored;
+  absl::Status status = parts_.store.writer().Write([&](storage::WriteContext& context) {
+    if (auto written = storage::InsertRun(context, run); !written.ok()) return written;
+    stored = storage::ReadRun(context.database, run.id());
+    return stored.status();
+  });
+  if (!status.ok()) return status;
+  parts_.dispatcher.Wake();
+  return stored;
+}
+
+absl::StatusOr<v1::Run> ServerApi::GetRun(const Principal&, const v1::GetRunRequest& request) {
+  if (absl::Status status = CheckId("id", request.id()); !status.ok()) return status;
+  absl::StatusOr<v1::Run> run;
+  absl::Status status = parts_.store.Read([&](storage::Database& database) {
+    run = storage::ReadRun(database, request.id());
+    return run.status();
+  });
+  if (!status.ok()) return status;
+  parts_.progress.Complete(*run);
+  return run;
+}
+
+absl::StatusOr<v1::ListRunsResponse> ServerApi::ListRuns(const Principal&,
+                                                         const v1::ListRunsRequest& request) {
+  const absl::StatusOr<int> page = PageSize(request.page_size());
+  if (!page.ok()) return page.status();
+  if (!request.page_token().empty() && !IsUlid(request.page_token())) {
+    return domain::InvalidFields({{"page_token", "is not one that this server gave"}});
+  }
+  storage::RunQuery query;
+  query.experiment = request.experiment();
+  for (const int state : request.states()) {
+    query.states.push_back(static_cast<v1::Run::State>(state));
+  }
+  query.before = request.page_token();
+  query.limit = *page + 1;
+  absl::StatusOr<std::vector<v1::Run>> runs;
+  absl::Status status = parts_.store.Read([&](storage::Database& database) {
+    runs = storage::ReadRuns(database, query);
+    return runs.status();
+  });
+  if (!status.ok()) return status;
+  v1::ListRunsResponse response;
+  for (v1::Run& run : *runs) {
+    if (response.runs_size() == *page) {
+      response.set_next_page_token(response.runs(response.runs_size() - 1).id());
+      break;
+    }
+    parts_.progress.Complete(run);
+    *response.add_runs() = std::move(run);
+  }
+  return response;
+}
+
+absl::Status ServerApi::CheckOwner(const Principal& principal, const std::string& id) {
+  if (principal.role == "admin") return absl::OkStatus();
+  if (absl::Status status = MayChange(principal); !status.ok()) return status;
+  return parts_.store.Read([&](storage::Database& database) -> absl::Status {
+    absl::StatusOr<v1::Run> run = storage::ReadRun(database, id);
+    if (!run.ok()) return run.status();
+    if (run->user() == principal.user) return absl::OkStatus();
+    return absl::PermissionDeniedError(
+        StrCat("run ", id, " belongs to ", run->user(), "; only its owner or an admin may do that"));
+  });
+}
+
+absl::StatusOr<v1::Run> ServerApi::CancelRun(const Principal& principal,
+                                             const v1::CancelRunRequest& request) {
+  if (absl::Status status = CheckId("id", request.id()); !status.ok()) return status;
+  if (absl::Status status = CheckOwner(principal, request.id()); !status.ok()) return status;
+  absl::Status status = parts_.dispatcher.Cancel(request.id(), principal.user);
+  if (!status.ok()) return status;
+  v1::GetRunRequest get;
+  get.set_id(request.id());
+  return GetRun(principal, get);
+}
+
+absl::StatusOr<v1::ReadSeriesResponse> ServerApi::ReadSeries(
+    const Principal&, const v1::ReadSeriesRequest& request) {
+  if (absl::Status status = CheckId("run", request.run()); !status.ok()) return status;
+  std::vector<FieldViolation> wrong;
+  if (request.max_points() < 0) wrong.push_back({"max_points", "is negative; use 0 for all"});
+  if (request.from_step() < 0) wrong.push_back({"from_step", "is negative"});
+  if (request.to_step() < 0) wrong.push_back({"to_step", "is negative; use 0 for the last"});
+  if (!wrong.empty()) return domain::InvalidFields(wrong);
+  storage::StepRange range;
+  range.first = request.from_step();
+  if (request.to_step() > 0) range.last = request.to_step();
+  const std::vector<std::string> names(request.names().begin(), request.names().end());
+  v1::ReadSeriesResponse response;
+  response.set_run(request.run());
+  absl::Status status = parts_.store.Read([&](storage::Database& database) {
+    if (auto found = storage::ReadRun(database, request.run()).status(); !found.ok()) return found;
+    const auto curves = storage::ReadDefaultCurves(database, request.run(), names, range);
+    if (!curves.ok()) return curves.status();
+    for (const storage::NamedCurve& curve : *curves) {
+      *response.add_columns() = ColumnOf(curve, request.max_points());
+    }
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  return response;
+}
+
+absl::StatusOr<std::unique_ptr<Watch>> ServerApi::WatchRuns(const Principal&,
+                                                            const v1::WatchRunsRequest& request) {
+  RunWatch::Options options;
+  options.from_step = request.from_step();
+  options.tail = request.tail();
+  std::set<std::string> known;
+  absl::Status status = parts_.store.Read([&](storage::Database& database) -> absl::Status {
+    for (const std::string& id : request.runs()) {
+      if (auto checked = CheckId("runs", id); !checked.ok()) return checked;
+      if (auto found = storage::ReadRun(database, id).status(); !found.ok()) return found;
+      if (known.insert(id).second) options.runs.push_back(id);
+    }
+    if (!request.experiment().empty()) {
+      const auto experiment = storage::ReadExperiment(database, request.experiment());
+      if (!experiment.ok()) return experiment.status();
+      for (const v1::Run& run : experiment->runs()) {
+        if (known.insert(run.id()).second) options.runs.push_back(run.id());
+      }
+    }
+    if (request.resume_token().empty()) return absl::OkStatus();
+    const absl::StatusOr<uint64_t> latest = storage::ReadSequence(database);
+    if (!latest.ok()) return latest.status();
+    const absl::StatusOr<uint64_t> after =
+        ReadResumeToken(request.resume_token(), parts_.store.store_id(), *latest);
+    if (!after.ok()) return after.status();
+    options.after = *after;
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  if (options.runs.size() > kLargestWatch) {
+    return domain::InvalidFields(
+        {{"runs", StrCat(options.runs.size(), " runs are too many for one stream; watch at most ",
+                         kLargestWatch)}});
+  }
+  options.lobby = request.all() || options.runs.empty();
+  return std::make_unique<RunWatch>(parts_.store, parts_.hub, std::move(options));
+}
+
+// --- experiments ---
+
+absl::StatusOr<std::vector<v1::Run>> ServerApi::RunsOf(
+    const v1::CreateExperimentRequest& request, const v1::Preset* preset) {
+  std::vector<v1::Run> wanted;
+  if (preset != nullptr) {
+    for (const v1::PresetRun& preset_run : preset->runs()) {
+      v1::Run run;
+      run.set_display_name(preset_run.display_name());
+      *run.mutable_spec() = domain::MergeSpecs(preset_run.spec(), request.overrides());
+      run.set_device(request.device());
+      wanted.push_back(std::move(run));
+    }
+    return wanted;
+  }
+  for (const v1::Run& given : request.experiment().runs()) {
+    v1::Run run = given;
+    *run.mutable_spec() = domain::MergeSpecs(given.spec(), request.overrides());
+    if (run.device().empty()) run.set_device(request.device());
+    wanted.push_back(std::move(run));
+  }
+  if (wanted.empty()) {
+    return domain::InvalidFields(
+        {{"experiment", "names no preset and has no runs; give one of the two"}});
+  }
+  if (wanted.size() > kLargestExperiment) {
+    return domain::InvalidFields({{"experiment.runs", StrCat(wanted.size(), " runs are too many")}});
+  }
+  return wanted;
+}
+
+absl::StatusOr<v1::Experiment> ServerApi::CreateExperiment(
+    const Principal& principal, const v1::CreateExperimentRequest& request) {
+  if (absl::Status status = MayChange(principal); !status.ok()) return status;
+  v1::Experiment experiment;
+  const v1::Preset* preset = nullptr;
+  if (!request.experiment().preset().empty()) {
+    preset = domain::FindPreset(request.experiment().preset());
+    if (preset == nullptr) {
+      std::string names;
+      for (const v1::Preset& known : domain::Presets()) {
+        StrAppend(&names, names.empty() ? "" : ", ", known.name());
+      }
+      return domain::InvalidFields({{"experiment.preset", StrCat("there is no preset '",
+                                                                 request.experiment().preset(),
+                                                                 "'; there is: ", names)}});
+    }
+    experiment.set_preset(preset->name());
+  }
+  absl::StatusOr<std::vector<v1::Run>> wanted = RunsOf(request, preset);
+  if (!wanted.ok()) return wanted.status();
+  experiment.set_display_name(!request.experiment().display_name().empty()
+                                  ? request.experiment().display_name()
+                              : preset != nullptr ? preset->title()
+                                                  : std::string("experiment"));
+  std::vector<FieldViolation> wrong =
+      domain::CheckDisplayName("experiment.display_name", experiment.display_name());
+  experiment.set_id(ids_.Next(parts_.clock.WallMicros()));
+  experiment.set_user(principal.user);
+  std::vector<v1::Run> runs;
+  for (size_t i = 0; i < wanted->size(); ++i) {
+    // A preset's own settings are fine, so what is wrong with its first run is the overrides' and
+    // the same in all.
+    v1::Run run = Prepare(principal, (*wanted)[i],
+                          preset != nullptr ? "" : StrCat("experiment.runs[", i, "]."), wrong);
+    if (preset != nullptr && !wrong.empty()) break;
+    run.set_experiment(experiment.id());
+    runs.push_back(std::move(run));
+  }
+  if (!wrong.empty()) return domain::InvalidFields(wrong);
+  for (v1::Run& run : runs) run.set_id(ids_.Next(parts_.clock.WallMicros()));
+  absl::StatusOr<v1::Experiment> stored;
+  absl::Status status = parts_.store.writer().Write([&](storage::WriteContext& context) {
+    absl::Status written = storage::InsertExperiment(context, experiment);
+    for (const v1::Run& run : runs) {
+      if (written.ok()) written = storage::InsertRun(context, run);
+    }
+    if (!written.ok()) return written;
+    stored = storage::ReadExperiment(context.database, experiment.id());
+    return stored.status();
+  });
+  if (!status.ok()) return status;
+  parts_.dispatcher.Wake();
+  return stored;
+}
+
+absl::StatusOr<v1::Experiment> ServerApi::GetExperiment(const Principal&,
+                                                        const v1::GetExperimentRequest& request) {
+  if (absl::Status status = CheckId("experiment", request.id()); !status.ok()) return status;
+  absl::StatusOr<v1::Experiment> experiment;
+  absl::Status status = parts_.store.Read([&](storage::Database& database) {
+    experiment = storage::ReadExperiment(database, request.id());
+    return experiment.status();
+  });
+  if (!status.ok()) return status;
+  for (v1::Run& run : *experiment->mutable_runs()) parts_.progress.Complete(run);
+  return experiment;
+}
+
+absl::StatusOr<v1::ListExperimentsResponse> ServerApi::ListExperiments(
+    const Principal&, const v1::ListExperimentsRequest& request) {
+  const absl::StatusOr<int> page = PageSize(request.page_size());
+  if (!page.ok()) return page.status();
+  if (!request.page_token().empty() && !IsUlid(request.page_token())) {
+    return domain::InvalidFields({{"page_token", "is not one that this server gave"}});
+  }
+  absl::StatusOr<std::vector<v1::Experiment>> experiments;
+  absl::Status status = parts_.store.Read([&](storage::Database& database) {
+    experiments = storage::ReadExperiments(database, request.page_token(), *page + 1);
+    return experiments.status();
+  });
+  if (!status.ok()) return status;
+  v1::ListExperimentsResponse response;
+  for (v1::Experiment& experiment : *experiments) {
+    if (response.experiments_size() == *page) {
+      response.set_next_page_token(response.experiments(*page - 1).id());
+      break;
+    }
+    *response.add_experiments() = std::move(experiment);
+  }
+  return response;
+}
+
+absl::StatusOr<v1::ListPresetsResponse> ServerApi::ListPresets(const Principal&) {
+  v1::ListPresetsResponse response;
+  for (const v1::Preset& preset : domain::Presets()) *response.add_presets() = preset;
+  return response;
+}
+
+// --- devices, users, metrics ---
+
+absl::StatusOr<v1::ListDevicesResponse> ServerApi::ListDevices(const Principal&) {
+  v1::ListDevicesResponse response;
+  for (const scheduler::Device& device : parts_.dispatcher.Devices()) {
+    v1::Device& out = *response.add_devices();
+    out.set_id(device.id);
+    out.set_kind(device.kind == scheduler::DeviceKind::kCpu ? v1::Device::KIND_CPU
+                                                            : v1::Device::KIND_GPU);
+    out.set_name(device.name);
+    out.set_uuid(device.uuid);
+    out.set_memory_bytes(device.memory_bytes);
+    if (device.kind == scheduler::DeviceKind::kCpu) out.set_threads(1);
+    out.set_run(device.holder);
+    out.set_unavailable_reason(device.unavailable_reason);
+  }
+  return response;
+}
+
+absl::StatusOr<v1::User> ServerApi::GetMe(const Principal& principal) {
+  v1::User user;
+  user.set_name(principal.user);
+  user.set_role(principal.role);
+  return user;
+}
+
+absl::StatusOr<v1::CreateLoginCodeResponse> ServerApi::CreateLoginCode(
+    const Principal& principal) {
+  v1::CreateLoginCodeResponse response;
+  response.set_code(parts_.users.MakeLoginCode(principal));
+  // In the fragment, which browsers never send to any server.
+  response.set_url(StrCat(dashboard_url_, "/#code=", response.code()));
+  return response;
+}
+
+absl::StatusOr<v1::ExchangeLoginCodeResponse> ServerApi::ExchangeLoginCode(
+    const v1::ExchangeLoginCodeRequest& request) {
+  absl::StatusOr<Users::Login> login = parts_.users.ExchangeLoginCode(request.code());
+  if (!login.ok()) return login.status();
+  v1::ExchangeLoginCodeResponse response;
+  response.set_token(login->token);
+  response.mutable_user()->set_name(login->principal.user);
+  response.mutable_user()->set_role(login->principal.role);
+  return response;
+}
+
+ServerMetrics ServerApi::Metrics() {
+  ServerMetrics metrics;
+  parts_.store
+      .Read([&](storage::Database& database) {
+        storage::Statement select =
+            database.Prepared("SELECT state, count(*) FROM runs WHERE state <= 6 GROUP BY state");
+        while (select.Step()) {
+          const auto state = static_cast<v1::Run::State>(select.Integer(0));
+          (domain::IsActive(state) ? metrics.active_runs : metrics.queued_runs) +=
+              select.Integer(1);
+        }
+        return select.status();
+      })
+      .IgnoreError();  // a database that cannot be read shows as no runs, and in the log
+  metrics.watchers = parts_.hub.subscriptions();
+  metrics.points_stored = parts_.store.attempt_log().points_stored();
+  metrics.commits = parts_.store.writer().commits();
+  metrics.sequence = parts_.hub.published();
+  metrics.uptime_seconds =
+      std::chrono::duration<double>(parts_.clock.Now() - started_).count();
+  return metrics;
+}
+
+}  // namespace normlab::app

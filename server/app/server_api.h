@@ -1,0 +1,96 @@
+// The api of a running server: what its parts do, put together.
+#ifndef NORMLAB_SERVER_APP_SERVER_API_H_
+#define NORMLAB_SERVER_APP_SERVER_API_H_
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/app/api.h"
+#include "server/app/dispatcher.h"
+#include "server/app/pool.h"
+#include "server/app/users.h"
+#include "server/base/clock.h"
+#include "server/base/ids.h"
+#include "server/base/mutex.h"
+#include "server/domain/spec.h"
+#include "server/storage/store.h"
+#include "server/stream/hub.h"
+
+namespace normlab::app {
+
+// The progress of runs as last published, for answers that are not streams.
+class ProgressBoard {
+ public:
+  void Note(const std::vector<domain::EventPtr>& events) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds speed and remaining time to a run that is being trained.
+  void Complete(v1::Run& run) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  mutable Mutex mutex_;
+  std::map<std::string, v1::Progress> progress_ ABSL_GUARDED_BY(mutex_);
+};
+
+class ServerApi : public Api {
+ public:
+  struct Parts {
+    storage::Store& store;
+    stream::Hub& hub;
+    Dispatcher& dispatcher;
+    Users& users;
+    ProgressBoard& progress;
+    Pool& pool;
+    const Clock& clock;
+    domain::MachineLimits limits;
+  };
+  explicit ServerApi(Parts parts);
+
+  // Where the dashboard is, for login links: "http://127.0.0.1:8710".
+  void set_dashboard_url(std::string url) { dashboard_url_ = std::move(url); }
+
+  absl::StatusOr<Principal> Authenticate(std::string_view token) override;
+  absl::StatusOr<v1::Run> CreateRun(const Principal&, const v1::CreateRunRequest&) override;
+  absl::StatusOr<v1::Run> GetRun(const Principal&, const v1::GetRunRequest&) override;
+  absl::StatusOr<v1::ListRunsResponse> ListRuns(const Principal&,
+                                                const v1::ListRunsRequest&) override;
+  absl::StatusOr<v1::Run> CancelRun(const Principal&, const v1::CancelRunRequest&) override;
+  absl::StatusOr<v1::ReadSeriesResponse> ReadSeries(const Principal&,
+                                                    const v1::ReadSeriesRequest&) override;
+  absl::StatusOr<std::unique_ptr<Watch>> WatchRuns(const Principal&,
+                                                   const v1::WatchRunsRequest&) override;
+  absl::StatusOr<v1::Experiment> CreateExperiment(const Principal&,
+                                                  const v1::CreateExperimentRequest&) override;
+  absl::StatusOr<v1::Experiment> GetExperiment(const Principal&,
+                                               const v1::GetExperimentRequest&) override;
+  absl::StatusOr<v1::ListExperimentsResponse> ListExperiments(
+      const Principal&, const v1::ListExperimentsRequest&) override;
+  absl::StatusOr<v1::ListPresetsResponse> ListPresets(const Principal&) override;
+  absl::StatusOr<v1::ListDevicesResponse> ListDevices(const Principal&) override;
+  absl::StatusOr<v1::User> GetMe(const Principal&) override;
+  absl::StatusOr<v1::CreateLoginCodeResponse> CreateLoginCode(const Principal&) override;
+  absl::StatusOr<v1::ExchangeLoginCodeResponse> ExchangeLoginCode(
+      const v1::ExchangeLoginCodeRequest&) override;
+  ServerMetrics Metrics() override;
+  void Post(std::function<void()> work) override { parts_.pool.Post(std::move(work)); }
+
+ private:
+  // A run as it will be stored, or everything that is wrong with `wanted`; fields of the
+  // violations begin with `prefix`.
+  v1::Run Prepare(const Principal& principal, const v1::Run& wanted, const std::string& prefix,
+                  std::vector<domain::FieldViolation>& wrong);
+  absl::StatusOr<std::vector<v1::Run>> RunsOf(const v1::CreateExperimentRequest& request,
+                                              const v1::Preset* preset);
+  absl::Status CheckOwner(const Principal& principal, const std::string& run);
+
+  const Parts parts_;
+  const std::chrono::steady_clock::time_point started_;
+  std::string dashboard_url_;
+  UlidGenerator ids_;
+};
+
+}  // namespace normlab::app
+
+#endif  // NORMLAB_SERVER_APP_SERVER_API_H_
