@@ -21,7 +21,7 @@ function ulid(index) {
 }
 
 /** One scripted run: `loss` and `norm` are functions of the step. */
-function scriptedRun(index, displayName, experiment, spec, loss, norm, more = {}) {
+export function scriptedRun(index, displayName, experiment, spec, loss, norm, more = {}) {
   return {
     run: {
       id: ulid(index),
@@ -88,7 +88,9 @@ export class FakeServer {
       this.sockets.add(socket);
       socket.on('close', () => this.sockets.delete(socket));
     });
-    this.heartbeat = setInterval(() => this.publish('heartbeat', {}), 2000);
+    this.heartbeat = setInterval(() => {
+      for (const watcher of this.watchers) send(watcher, { name: 'heartbeat', data: {} });
+    }, 2000);
   }
 
   listen(port = 0) {
@@ -97,11 +99,16 @@ export class FakeServer {
     });
   }
 
-  /** As a killed server: every connection breaks; what it stored stays. */
+  /** As a killed server: every connection breaks; `listen` brings it back with what it stored. */
+  async breakOff() {
+    const closed = new Promise((resolve) => this.server.close(resolve));
+    for (const socket of this.sockets) socket.destroy();
+    await closed;
+  }
+
   async stop() {
     clearInterval(this.heartbeat);
-    for (const socket of this.sockets) socket.destroy();
-    await new Promise((resolve) => this.server.close(resolve));
+    await this.breakOff();
   }
 
   add(experiment, scripted) {
@@ -164,7 +171,7 @@ export class FakeServer {
 
   publish(name, data) {
     const entry = { sequence: ++this.sequence, name, data };
-    if (name !== 'heartbeat') this.log.push(entry);
+    this.log.push(entry);
     for (const watcher of this.watchers) send(watcher, entry);
   }
 
@@ -206,13 +213,16 @@ export class FakeServer {
     const resume = url.searchParams.get('resume');
     const watcher = { response, runs: new Set(runs) };
     response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' });
-    if (resume) for (const entry of this.log) if (entry.sequence > Number(resume)) send(watcher, entry);
-    if (!resume) {
-      for (const one of this.runs.values()) {
-        send(watcher, { sequence: this.sequence, name: 'run', data: one.run });
-      }
+    if (resume) {
+      for (const entry of this.log) if (entry.sequence > Number(resume)) send(watcher, entry);
+    } else {
+      // As the real one: only the last of a batch has an id.
+      const states = [...this.runs.values()].map((one) => one.run);
+      states.forEach((data, index) => {
+        const sequence = index === states.length - 1 ? this.sequence : undefined;
+        send(watcher, { sequence, name: 'run', data });
+      });
     }
-    send(watcher, { sequence: this.sequence, name: 'heartbeat', data: {} });
     this.watchers.add(watcher);
     request.on('close', () => this.watchers.delete(watcher));
   }
@@ -234,7 +244,8 @@ export class FakeServer {
 
 function send(watcher, { sequence, name, data }) {
   if (name === 'points' && !watcher.runs.has(data.run)) return;
-  watcher.response.write(`id: ${sequence}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
+  const id = sequence === undefined ? '' : `id: ${sequence}\n`;
+  watcher.response.write(`${id}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
 }
 
 /** The scene that a developer sees: the article, an older sweep, a diverged and a failed run. */

@@ -57,33 +57,31 @@ function scripted(refusals: Response[] = []) {
 const run = (id: number) => `id: s-${id}\nevent: run\ndata: {"id":"a"}\n\n`;
 
 describe('EventStream', () => {
-  it('asks for all states and the points of the watched runs, live, with its token', async () => {
+  it('takes a place in the stream first, then asks for points from there on', async () => {
     const { stream, connections, heard, until } = scripted();
     stream.watch(['b', 'a']);
-    await until(() => connections.length === 1);
-    const { url, authorization } = connections[0] as Connection;
-    expect(url.pathname + url.search).toBe('/api/v1/events?all=true&runs=a%2Cb&tail=true');
-    expect(authorization).toBe('Bearer secret');
-    // Not covered before the server has said anything.
-    expect(heard).toEqual(['connecting']);
+    await until(() => heard.includes('live'));
+    expect(connections[0]?.url.href).toBe('http://localhost/api/v1/events?all=true');
+    expect(connections[0]?.authorization).toBe('Bearer secret');
+    expect(heard).toEqual(['live']);
     connections[0]?.say(run(1));
-    await until(() => heard.includes('events run'));
-    expect(heard).toEqual(['connecting', 'covered a,b', 'live', 'events run']);
+    await until(() => connections.length === 2);
+    expect(heard).toEqual(['live', 'events run', 'covered a,b']);
+    expect(connections[1]?.url.searchParams.get('resume')).toBe('s-1');
+    expect(connections[1]?.url.searchParams.get('runs')).toBe('a,b');
     stream.stop();
   });
 
   it('resumes after the last event when the connection breaks', async () => {
     const { stream, connections, heard, until } = scripted();
-    stream.watch(['a']);
+    stream.watch([]);
     await until(() => connections.length === 1);
     connections[0]?.say(run(1) + run(2));
     await until(() => heard.includes('events run,run'));
     connections[0]?.end();
     await until(() => connections.length === 2);
     expect(connections[1]?.url.searchParams.get('resume')).toBe('s-2');
-    expect(connections[1]?.url.searchParams.has('tail')).toBe(false);
-    connections[1]?.say(run(3));
-    await until(() => heard.filter((text) => text === 'live').length === 2);
+    await until(() => heard.at(-1) === 'live');
     expect(heard).toContain('offline');
     expect(heard).not.toContain('reset');
     stream.stop();
@@ -93,35 +91,62 @@ describe('EventStream', () => {
     const { stream, connections, heard, until } = scripted();
     stream.watch([]);
     await until(() => connections.length === 1);
-    connections[0]?.say('id: s-7\nevent: heartbeat\ndata: {}\n\n');
-    await until(() => heard.includes('live'));
+    connections[0]?.say(run(7));
+    await until(() => heard.includes('events run'));
     stream.watch(['c']);
-    expect(heard.at(-2)).toBe('covered c');
+    expect(heard.at(-1)).toBe('covered c');
     await until(() => connections.length === 2);
     expect(connections[1]?.url.searchParams.get('resume')).toBe('s-7');
     stream.stop();
   });
 
   it('starts afresh, and says so, where its place is unknown to the server', async () => {
-    const foreign = Response.json({ error: { status: 'OUT_OF_RANGE', message: 'foreign' } });
     const refusals: Response[] = [];
     const { stream, connections, heard, until } = scripted(refusals);
     stream.watch(['a']);
     await until(() => connections.length === 1);
     connections[0]?.say(run(1));
-    await until(() => heard.includes('live'));
-    refusals.push(new Response(foreign.body, { status: 400 }));
-    connections[0]?.end();
     await until(() => connections.length === 2);
-    expect(connections[1]?.url.searchParams.get('tail')).toBe('true');
-    connections[1]?.say(run(1));
-    await until(() => heard.at(-1) === 'events run');
+    refusals.push(
+      Response.json({ error: { status: 'OUT_OF_RANGE', message: 'foreign' } }, { status: 400 }),
+    );
+    connections[1]?.end();
+    await until(() => connections.length === 3);
+    expect(connections[2]?.url.href).toBe('http://localhost/api/v1/events?all=true');
+    connections[2]?.say(run(1));
+    await until(() => connections.length === 4);
     expect(heard.slice(heard.indexOf('reset'))).toEqual([
       'reset',
-      'covered a',
+      'offline',
       'live',
       'events run',
+      'covered a',
     ]);
+    stream.stop();
+  });
+
+  it('has everything read again when a watched run is gone', async () => {
+    const refusals: Response[] = [];
+    const { stream, connections, heard, until } = scripted(refusals);
+    stream.watch([]);
+    await until(() => connections.length === 1);
+    connections[0]?.say(run(1));
+    await until(() => heard.includes('events run'));
+    refusals.push(Response.json({ error: { status: 'NOT_FOUND' } }, { status: 404 }));
+    stream.watch(['gone']);
+    await until(() => heard.includes('reset'));
+    stream.watch(['a']);
+    await until(() => heard.at(-1) === 'live');
+    expect(heard.at(-2)).toBe('covered a');
+    stream.stop();
+  });
+
+  it('goes offline with the reason when the server sends an error', async () => {
+    const { stream, connections, heard, until } = scripted();
+    stream.watch([]);
+    await until(() => connections.length === 1);
+    connections[0]?.say('event: error\ndata: {"error":{"message":"disk"}}\n\n');
+    await until(() => heard.includes('offline'));
     stream.stop();
   });
 

@@ -1,11 +1,13 @@
 // One reading of GET /api/v1/events that outlives connections: it resumes after the last event it
 // has seen, so whoever listens gets every event of the watched runs once and in order.
 //
-// It asks for the states of all runs and for the points of the runs being watched, live only. The
-// points of before are read by whoever wants them (GET …/series), after `covered` names the run:
-// from then on nothing of it is missed here, so both together are the whole curve.
+// The first connection asks for the states of all runs only, which gives a place in the stream to
+// resume from; every later one resumes and names the runs whose points are wanted. So the server
+// never sends a history here. Points of before are read by whoever wants them (GET …/series) after
+// `covered` has named the run: from then on nothing of it is missed, and both together are the
+// whole curve, also when runs are added later.
 import { decodeEvent, type StreamEvent } from './events';
-import { SseParser } from './sse';
+import { type SseMessage, SseParser } from './sse';
 
 export type StreamStatus =
   | { kind: 'connecting' }
@@ -38,7 +40,8 @@ export class EventStream {
   private readonly fetch: typeof fetch;
   private runs: string[] = [];
   private resumeToken: string | undefined;
-  private everConnected = false;
+  /** Somebody was told `covered`, and events may have been missed since. */
+  private missed = false;
   private connection: AbortController | undefined;
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
   private silenceTimer: ReturnType<typeof setTimeout> | undefined;
@@ -58,8 +61,12 @@ export class EventStream {
     const wanted = [...new Set(runs)].sort();
     if (this.connection && wanted.join() === this.runs.join()) return;
     this.runs = wanted;
+    if (this.resumeToken === undefined) {
+      if (!this.connection) this.connect();
+      return; // the runs are named once there is a place to resume from
+    }
     // Whatever happens after the resume token will be sent, also for runs named only now.
-    if (this.resumeToken !== undefined) this.listener.covered(wanted);
+    if (!this.missed) this.listener.covered(wanted);
     this.connect();
   }
 
@@ -86,7 +93,6 @@ export class EventStream {
     if (this.stopped) return;
     const connection = new AbortController();
     this.connection = connection;
-    if (this.offlineSince === undefined) this.listener.status({ kind: 'connecting' });
     this.read(connection).then(
       () => this.lost(connection, 'the server ended the stream'),
       (error: unknown) =>
@@ -96,11 +102,10 @@ export class EventStream {
 
   private async read(connection: AbortController): Promise<void> {
     const query = new URLSearchParams({ all: 'true' });
-    if (this.runs.length > 0) query.set('runs', this.runs.join());
-    const resumed = this.resumeToken !== undefined;
-    if (this.resumeToken !== undefined) query.set('resume', this.resumeToken);
-    else query.set('tail', 'true');
-
+    if (this.resumeToken !== undefined) {
+      query.set('resume', this.resumeToken);
+      if (this.runs.length > 0) query.set('runs', this.runs.join());
+    }
     this.listenForSilence(connection);
     const response = await this.fetch(`/api/v1/events?${query}`, {
       headers: { Authorization: `Bearer ${this.options.token}`, Accept: 'text/event-stream' },
@@ -109,38 +114,43 @@ export class EventStream {
     });
     if (connection.signal.aborted) return;
     if (!response.ok || !response.body) return this.refused(response, connection);
+    this.accepted();
 
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     const parser = new SseParser();
-    let first = true;
     for (;;) {
       const { done, value } = await reader.read();
       if (connection.signal.aborted || done) return;
       this.listenForSilence(connection);
-      const messages = parser.push(value);
-      if (messages.length === 0) continue;
-      if (first) this.established(resumed);
-      first = false;
-      const events: StreamEvent[] = [];
-      for (const message of messages) {
-        if (message.id) this.resumeToken = message.id;
-        const event = decodeEvent(message);
-        if (event) events.push(event);
-      }
-      if (events.length > 0) this.listener.events(events);
+      this.failures = 0;
+      this.take(parser.push(value));
+      if (connection.signal.aborted) return;
     }
   }
 
-  // The first event proves that the server has taken up its place in the stream.
-  private established(resumed: boolean): void {
-    this.failures = 0;
+  private accepted(): void {
     this.offlineSince = undefined;
-    if (!resumed) {
-      if (this.everConnected) this.listener.reset();
+    if (this.resumeToken !== undefined && this.missed) {
+      this.missed = false;
       this.listener.covered(this.runs);
     }
-    this.everConnected = true;
     this.listener.status({ kind: 'live' });
+  }
+
+  private take(messages: SseMessage[]): void {
+    const hadPlace = this.resumeToken !== undefined;
+    const events: StreamEvent[] = [];
+    for (const message of messages) {
+      if (message.event === 'error') throw this.problem(JSON.parse(message.data));
+      if (message.id) this.resumeToken = message.id;
+      const event = decodeEvent(message);
+      if (event) events.push(event);
+    }
+    if (events.length > 0) this.listener.events(events);
+    if (hadPlace || this.resumeToken === undefined) return;
+    this.missed = false;
+    this.listener.covered(this.runs);
+    if (this.runs.length > 0) this.connect();
   }
 
   private async refused(response: Response, connection: AbortController): Promise<void> {
@@ -151,13 +161,19 @@ export class EventStream {
       this.listener.status({ kind: 'unauthorized' });
       return;
     }
-    // The store behind the server is another one (restored, or made anew), or a watched run is gone.
-    if (body?.error?.status === 'OUT_OF_RANGE') this.resumeToken = undefined;
-    if (response.status === 404) {
-      this.runs = [];
-      this.resumeToken = undefined;
+    throw this.problem(body, response.status);
+  }
+
+  private problem(body: { error?: { status?: string; message?: string } }, code = 0): Error {
+    const status = body?.error?.status;
+    // The store behind the server is another one (restored, or made anew), or a watched run is
+    // gone: whoever listens has to look again.
+    if (status === 'OUT_OF_RANGE') this.resumeToken = undefined;
+    if (status === 'OUT_OF_RANGE' || status === 'NOT_FOUND') {
+      this.missed = true;
+      this.listener.reset();
     }
-    throw new Error(body?.error?.message ?? `the server answered ${response.status}`);
+    return new Error(body?.error?.message ?? `the server answered ${code}`);
   }
 
   private listenForSilence(connection: AbortController): void {

@@ -7,8 +7,6 @@ import type { Live } from '../state/live';
 import { cursorStep, hoveredRun, selected, toggle } from '../state/selection';
 import { noteText, progressShare, progressText, timesText } from './run_text';
 
-export const columnCount = 11;
-
 export function RunRow({ live, id, inGroup }: { live: Live; id: string; inGroup: boolean }) {
   const run = live.runs.get(id);
   if (!run) return null;

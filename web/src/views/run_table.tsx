@@ -6,7 +6,7 @@ import { stateLook } from '../format/state';
 import type { Live } from '../state/live';
 import type { Group } from '../state/run_list';
 import { cursorStep, selected, toggle } from '../state/selection';
-import { columnCount, RunRow } from './run_row';
+import { RunRow } from './run_row';
 
 const closed = signal<ReadonlySet<string>>(new Set());
 
@@ -88,6 +88,8 @@ function GroupRows({ live, group }: { live: Live; group: Group }) {
   );
 }
 
+const otherColumns = ['placement', 'layers', 'rate', 'step', 'loss', 'norm', 'note-column', 'who'];
+
 interface HeadProps {
   live: Live;
   experiment: string;
@@ -120,12 +122,16 @@ function GroupHead({ live, experiment, runs, isClosed }: HeadProps) {
           aria-label={`draw all runs of ${name}`}
         />
       </td>
-      <th scope="rowgroup" colSpan={columnCount - 1}>
+      {/* The other columns one by one, since narrow windows hide some; the text may run into them. */}
+      <th scope="rowgroup" colSpan={2}>
         <button type="button" class="fold" aria-expanded={!isClosed} onClick={fold}>
           <span aria-hidden="true">{isClosed ? '▸' : '▾'}</span> {name}
         </button>{' '}
         <span class="secondary">{summary(live, runs)}</span>
       </th>
+      {otherColumns.map((name) => (
+        <td key={name} class={name} />
+      ))}
     </tr>
   );
 }

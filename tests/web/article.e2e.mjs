@@ -1,0 +1,134 @@
+// The article's three runs, watched in a real browser from the real server, trainer and command
+// line:  NORMLABD=… NORMLAB=… node article.e2e.mjs ARTEFACTS
+// What it asserts is read from the pixels that are drawn.
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { after, before } from 'node:test';
+import { drawnExtent, openBrowser, until } from './browser.mjs';
+
+const [artefacts] = process.argv.slice(2);
+const { NORMLABD: normlabd, NORMLAB: normlab } = process.env;
+assert.ok(normlabd && normlab, 'set NORMLABD and NORMLAB to the built programs');
+mkdirSync(artefacts, { recursive: true });
+
+// The article's colours, and the names of its runs.
+const colours = {
+  'Pre-Norm · no warmup': '#2563eb',
+  'Post-Norm · no warmup': '#dc5a3a',
+  'Post-Norm · 120-step warmup': '#138a72',
+};
+
+let server;
+let browser;
+let endpoint;
+const folder = mkdtempSync(join(tmpdir(), 'normlab-article-'));
+const log = [];
+
+before(async () => {
+  server = spawn(
+    normlabd,
+    ['--data-dir', folder, '--http', '127.0.0.1:0', '--grpc', '127.0.0.1:0'],
+    { stdio: ['ignore', 'pipe', 'pipe'] },
+  );
+  for (const stream of [server.stdout, server.stderr]) stream.on('data', (text) => log.push(text));
+  endpoint = await until('the server to serve', () => {
+    assert.equal(server.exitCode, null, `the server ended:\n${log.join('')}`);
+    try {
+      return JSON.parse(readFileSync(join(folder, 'endpoint.json'), 'utf8'));
+    } catch {
+      return undefined;
+    }
+  });
+  browser = await openBrowser();
+});
+
+after(async () => {
+  await browser?.close();
+  if (server?.exitCode === null) {
+    const ended = new Promise((resolve) => server.once('exit', resolve));
+    server.kill('SIGTERM');
+    await ended;
+  }
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function api(method, path, body) {
+  const address = endpoint.http.startsWith('http') ? endpoint.http : `http://${endpoint.http}`;
+  const response = await fetch(`${address}/api/v1${path}`, {
+    method,
+    headers: { Authorization: `Bearer ${endpoint.token}`, 'Content-Type': 'application/json' },
+    ...(body ? { body: JSON.stringify(body) } : {}),
+  });
+  assert.ok(response.ok, `${method} ${path}: ${response.status} ${await response.clone().text()}`);
+  return response.json();
+}
+
+test('the article is seen to train', async () => {
+  const page = await browser.newPage();
+  const printed = execFileSync(normlab, ['open', '--print', '--data-dir', folder], {
+    encoding: 'utf8',
+  });
+  const address = /http:\/\/\S+/.exec(printed)?.[0];
+  assert.ok(address, `no address in: ${printed}`);
+  await page.goto(address);
+  await page.getByText('No runs yet').waitFor();
+  assert.ok(!page.url().includes('code='), 'the login code is gone from the address');
+
+  const experiment = await api('POST', '/experiments', { preset: 'article' });
+  await until('three runs', async () => (await page.locator('tr.run').count()) === 3);
+  // Off and on again by the experiment's own box, whatever the page chose by itself.
+  const box = page.locator('tr.group input');
+  await until('a choice', async () => (await page.locator('tr.run.selected').count()) === 3);
+  await box.click();
+  assert.equal(await page.locator('tr.run.selected').count(), 0);
+  await box.click();
+  assert.equal(await page.locator('tr.run.selected').count(), 3);
+
+  // The curve of the first run reaches further to the right, time and again, before the run ends.
+  const first = experiment.runs.find((run) => colours[run.displayName] === '#2563eb');
+  const reached = [];
+  await until(
+    'a growing curve',
+    async () => {
+      const { right } = await drawnExtent(page, 'loss', '#2563eb');
+      const { state } = await api('GET', `/runs/${first.id}`);
+      if (state === 'STATE_RUNNING' && right > (reached.at(-1) ?? 0)) reached.push(right);
+      assert.ok(
+        ['STATE_QUEUED', 'STATE_STARTING', 'STATE_RUNNING'].includes(state),
+        `it ended, having been seen at ${reached}`,
+      );
+      return reached.length >= 4;
+    },
+    120,
+  );
+  await page.screenshot({ path: join(artefacts, 'article_running.png') });
+
+  const note = page.locator('[data-series="loss"] .note');
+  await until('the end', async () => (await note.innerText()).includes('180 of 180 points each'), 150);
+  await until('three ends', async () => (await page.getByText('succeeded').count()) >= 3);
+  for (const [name, colour] of Object.entries(colours)) {
+    for (const series of ['loss', 'gradient_norm']) {
+      const drawn = await drawnExtent(page, series, colour);
+      // Other curves may lie over it; its ends reach both sides of the plot.
+      const share = (drawn.right - drawn.left) / drawn.width;
+      assert.ok(share > 0.8, `${name}, ${series}: drawn over ${share} of the canvas`);
+    }
+  }
+  for (const colorScheme of ['light', 'dark']) {
+    await page.emulateMedia({ colorScheme });
+    await page.waitForTimeout(300);
+    await page.screenshot({ path: join(artefacts, `article_${colorScheme}.png`) });
+  }
+
+  // A shared address shows the same: one run alone, in a new tab.
+  const other = await browser.newPage();
+  await other.goto(`${page.url().split('#')[0]}#/runs?sel=${first.id}`);
+  const alone = other.locator('[data-series="gradient_norm"] .note');
+  await until('one run', async () => (await alone.innerText()).includes('180 of 180 points'));
+  assert.ok((await drawnExtent(other, 'loss', '#2563eb')).columns > 0);
+  assert.equal((await drawnExtent(other, 'loss', '#dc5a3a')).columns, 0);
+  assert.deepEqual([...page.faults, ...other.faults], []);
+});
