@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -150,7 +151,7 @@ char* Spool::At(uint64_t position) const { return mapping_ + kControlBytes + pos
 
 size_t Spool::max_record_bytes() const {
   // Two of them, the last acknowledged and the next, fit at once.
-  return (capacity_ - kReserve) / 2 - sizeof(RecordHeader) - 8;
+  return std::min(kMaxRecordBytes, (capacity_ - kReserve) / 2 - sizeof(RecordHeader) - 8);
 }
 
 absl::Status Spool::CheckLength(std::string_view bytes) const {

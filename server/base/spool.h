@@ -55,6 +55,8 @@ class Spool {
   static constexpr uint64_t kCapacityUnit = 64 << 10;
   // Kept free by ordinary appends, so that the last record of a stopped run fits in a full ring.
   static constexpr uint64_t kReserve = 4 << 10;
+  // With a full batch before it, a record still fits in a gRPC message of the usual 4 MiB.
+  static constexpr uint64_t kMaxRecordBytes = 1 << 20;
 
   // Where a reader stands: after record `sequence`, which lies at `position`.
   struct Cursor {

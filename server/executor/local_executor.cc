@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "server/base/files.h"
+#include "server/base/log.h"
 #include "server/base/spool.h"
 #include "server/base/strings.h"
 #include "server/executor/exit_report.h"
-#include "spdlog/spdlog.h"
 
 namespace normlab::executor {
 namespace {
@@ -189,7 +189,8 @@ void LocalExecutor::Terminate(const AttemptKey& key, std::chrono::milliseconds g
   // A real-time signal: these are queued, so that a shorter grace sent right after is not lost.
   const int value = static_cast<int>(std::clamp<int64_t>(grace.count(), 0, INT32_MAX));
   const absl::Status status = SignalProcess(found->second.shepherd, SIGRTMIN, value);
-  if (!status.ok()) spdlog::info("run {}: {}", key.run, status.ToString());
+  if (!status.ok())
+    LogInfo("attempt cannot be asked to end", {{"run", key.run}, {"why", status.ToString()}});
 }
 
 void LocalExecutor::WatchLoop() {

@@ -1,0 +1,149 @@
+#include "server/trainer/link/attempt.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <memory>
+
+#include "absl/strings/numbers.h"
+#include "server/base/files.h"
+#include "server/base/log.h"
+#include "server/base/spool.h"
+#include "server/base/strings.h"
+#include "server/trainer/link/session.h"
+#include "server/trainer/link/settings.h"
+#include "server/trainer/link/signals.h"
+#include "server/trainer/link/spool_observer.h"
+#include "server/trainer/trainer.h"
+
+namespace normlab::trainer {
+namespace {
+
+using worker::v1::Finished;
+
+constexpr std::chrono::seconds kLastWait(5);
+constexpr size_t kLongestReason = 2000;  // so that the last record fits in the spool's reserve
+
+Finished MakeFinished(Finished::Outcome outcome, int64_t last_step, std::string reason) {
+  Finished finished;
+  finished.set_outcome(outcome);
+  finished.set_last_step(last_step);
+  if (reason.size() > kLongestReason) reason.resize(kLongestReason);
+  // A reason quotes what failed, and protobuf takes UTF-8 only.
+  std::replace_if(
+      reason.begin(), reason.end(), [](char c) { return (c & 0x80) != 0; }, '?');
+  finished.set_reason(reason);
+  return finished;
+}
+
+Finished FromResult(const Result& result, const SpoolObserver& observer, Session& session) {
+  switch (result.ending) {
+    case Ending::kFinished:
+      return MakeFinished(Finished::OUTCOME_SUCCEEDED, result.last_step, result.reason);
+    case Ending::kDiverged:
+      return MakeFinished(Finished::OUTCOME_DIVERGED, result.last_step, result.reason);
+    case Ending::kStopped:
+      break;
+  }
+  // The last step may have been dropped for want of room.
+  return MakeFinished(Finished::OUTCOME_STOPPED, observer.last_step(), session.stop_reason());
+}
+
+// Whatever Train throws ends here: beyond is no one who could report it.
+Finished TrainToTheEnd(const worker::v1::Assignment& assignment, SpoolObserver& observer,
+                       Session& session) {
+  const absl::StatusOr<TrainingSettings> settings = SettingsFromSpec(assignment.effective_spec());
+  if (!settings.ok()) {
+    return MakeFinished(Finished::OUTCOME_FAILED, 0, std::string(settings.status().message()));
+  }
+  try {
+    return FromResult(Train(*settings, observer), observer, session);
+  } catch (const std::exception& error) {
+    return MakeFinished(Finished::OUTCOME_FAILED, observer.last_step(), error.what());
+  } catch (...) {
+    return MakeFinished(Finished::OUTCOME_FAILED, observer.last_step(), "unknown exception");
+  }
+}
+
+ExitCode CodeFor(const Finished& finished, StopCause cause) {
+  if (finished.outcome() == Finished::OUTCOME_FAILED) return kExitFault;
+  if (finished.outcome() != Finished::OUTCOME_STOPPED) return kExitEnded;
+  if (cause == StopCause::kServerLost) return kExitServerLost;
+  return cause == StopCause::kRefused ? kExitRefused : kExitEnded;
+}
+
+SessionOptions MakeSessionOptions(const AttemptArguments& arguments, const std::string& token) {
+  SessionOptions options;
+  options.hello.set_run(arguments.run);
+  options.hello.set_attempt(arguments.attempt);
+  options.hello.set_token(token);
+  options.hello.set_pid(getpid());
+  options.hello.set_trainer_version(NORMLAB_VERSION);
+  options.hello.set_engine_version(std::string(EngineVersion()));
+  options.endpoint_file = arguments.endpoint_file;
+  return options;
+}
+
+void LogThreads(const AttemptArguments& arguments, const worker::v1::Assignment& assignment) {
+  const int64_t threads = assignment.effective_spec().threads();
+  if (threads == arguments.threads) return;
+  LogWarning("spec and slot differ in threads",
+             {{"spec", std::to_string(threads)}, {"slot", std::to_string(arguments.threads)}});
+}
+
+}  // namespace
+
+absl::StatusOr<AttemptArguments> ParseArguments(int argc, const char* const* argv) {
+  std::map<std::string, std::string> values = {{"--run", ""},    {"--attempt", ""},
+                                               {"--dir", ""},    {"--endpoint-file", ""},
+                                               {"--device", ""}, {"--threads", ""}};
+  for (int i = 1; i < argc; i += 2) {
+    const auto found = values.find(argv[i]);
+    if (found == values.end()) return absl::InvalidArgumentError(StrCat("what is ", argv[i], "?"));
+    if (i + 1 < argc) found->second = argv[i + 1];
+  }
+  for (const auto& [name, value] : values) {
+    if (value.empty()) return absl::InvalidArgumentError(StrCat(name, " needs a value"));
+  }
+  AttemptArguments arguments;
+  arguments.run = values["--run"];
+  arguments.directory = values["--dir"];
+  arguments.endpoint_file = values["--endpoint-file"];
+  arguments.device = values["--device"];
+  if (!absl::SimpleAtoi(values["--attempt"], &arguments.attempt) || arguments.attempt < 1 ||
+      !absl::SimpleAtoi(values["--threads"], &arguments.threads) || arguments.threads < 1) {
+    return absl::InvalidArgumentError("--attempt and --threads are whole numbers from 1");
+  }
+  return arguments;
+}
+
+ExitCode RunAttempt(const AttemptArguments& arguments) {
+  const absl::StatusOr<std::string> token = ReadFile(arguments.directory / "token");
+  absl::StatusOr<std::unique_ptr<Spool>> spool = Spool::Open(arguments.directory / "spool");
+  for (const absl::Status& status : {token.status(), spool.status()}) {
+    if (status.ok()) continue;
+    LogError("cannot begin", {{"why", status.ToString()}});
+    return kExitUsage;
+  }
+  BlockStopSignals();
+  Session session(MakeSessionOptions(arguments, *token), spool->get());
+  StopSignals signals([&session](int) { session.RequestStop(StopCause::kSignal, "SIGTERM"); });
+  const absl::StatusOr<worker::v1::Assignment> assignment = session.WaitForAssignment();
+  SpoolObserver observer(spool->get(), [&session] { return session.StopRequested(); });
+  Finished finished = MakeFinished(Finished::OUTCOME_STOPPED, 0, session.stop_reason());
+  if (assignment.ok()) {
+    LogThreads(arguments, *assignment);
+    finished = TrainToTheEnd(*assignment, observer, session);
+  }
+  observer.Finish(finished);
+  const bool stored = session.Finish(kLastWait);
+  LogInfo("ended", {{"outcome", Finished::Outcome_Name(finished.outcome())},
+                    {"last_step", std::to_string(finished.last_step())},
+                    {"reason", finished.reason()},
+                    {"stored", stored ? "all" : "not all, the spool has the rest"}});
+  return CodeFor(finished, session.stop_cause());
+}
+
+}  // namespace normlab::trainer

@@ -1,0 +1,264 @@
+// An app::Api whose answers a test writes, with a real pool of threads behind it.
+//
+//   FakeApi api;
+//   api.get_run = [](const v1::GetRunRequest& request) { return SomeRun(request.id()); };
+//   api.feed()->Push(event, "token");   // what every watch sees
+#ifndef NORMLAB_TESTS_FAKES_FAKE_API_H_
+#define NORMLAB_TESTS_FAKES_FAKE_API_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/app/api.h"
+
+namespace normlab::testing {
+
+// The events that all watches of a FakeApi read, from the first on. Any thread.
+class FakeFeed {
+ public:
+  void Push(v1::WatchRunsResponse message, std::string token = "") {
+    auto event = std::make_shared<const domain::Event>(0, "", std::move(message));
+    Change([&] { events_.push_back({std::move(event), std::move(token)}); });
+  }
+  // Watches end when they have read everything.
+  void Finish() {
+    Change([&] { finished_ = true; });
+  }
+  // Watches fail when they have read everything.
+  void Break(absl::Status error) {
+    Change([&] { error_ = std::move(error); });
+  }
+  void AwaitWatches(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return watches_ == count; });
+  }
+  // Until somebody has read all events and waits to be woken.
+  void AwaitReader() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return drained_; });
+  }
+  size_t batch_size = 100;  // set before the first watch
+
+ private:
+  friend class FakeWatch;
+
+  template <typename Function>
+  void Change(Function change) {
+    std::map<const void*, std::function<void()>> wakes;
+    {
+      const std::lock_guard lock(mutex_);
+      change();
+      drained_ = false;
+      wakes = wakes_;
+    }
+    for (const auto& [watch, wake] : wakes) wake();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<app::WatchedEvent> events_;
+  std::map<const void*, std::function<void()>> wakes_;
+  absl::Status error_;
+  size_t watches_ = 0;
+  bool drained_ = false;
+  bool finished_ = false;
+};
+
+class FakeWatch : public app::Watch {
+ public:
+  explicit FakeWatch(std::shared_ptr<FakeFeed> feed) : feed_(std::move(feed)) {
+    const std::lock_guard lock(feed_->mutex_);
+    ++feed_->watches_;
+    feed_->changed_.notify_all();
+  }
+  ~FakeWatch() override {
+    const std::lock_guard lock(feed_->mutex_);
+    feed_->wakes_.erase(this);
+    --feed_->watches_;
+    feed_->changed_.notify_all();
+  }
+  absl::StatusOr<std::vector<app::WatchedEvent>> Next() override {
+    const std::lock_guard lock(feed_->mutex_);
+    std::vector<app::WatchedEvent> batch;
+    while (next_ < feed_->events_.size() && batch.size() < feed_->batch_size) {
+      batch.push_back(feed_->events_[next_++]);
+    }
+    const bool all = next_ == feed_->events_.size();
+    if (batch.empty() && !feed_->error_.ok()) return feed_->error_;
+    finished_ = all && feed_->finished_;
+    if (batch.empty()) {
+      feed_->drained_ = true;
+      feed_->changed_.notify_all();
+    }
+    return batch;
+  }
+  bool finished() const override { return finished_; }
+  void OnReady(std::function<void()> wake) override {
+    const std::lock_guard lock(feed_->mutex_);
+    if (wake) {
+      feed_->wakes_[this] = std::move(wake);
+    } else {
+      feed_->wakes_.erase(this);
+    }
+  }
+
+ private:
+  const std::shared_ptr<FakeFeed> feed_;
+  size_t next_ = 0;
+  bool finished_ = false;
+};
+
+class FakeApi : public app::Api {
+ public:
+  // What answers each call; a test replaces what it looks at.
+  template <typename Request, typename Response>
+  using Answer = std::function<absl::StatusOr<Response>(const Request&)>;
+
+  Answer<v1::CreateRunRequest, v1::Run> create_run;
+  Answer<v1::GetRunRequest, v1::Run> get_run;
+  Answer<v1::ListRunsRequest, v1::ListRunsResponse> list_runs;
+  Answer<v1::CancelRunRequest, v1::Run> cancel_run;
+  Answer<v1::ReadSeriesRequest, v1::ReadSeriesResponse> read_series;
+  // OK lets the watch begin.
+  std::function<absl::Status(const v1::WatchRunsRequest&)> watch_runs;
+  Answer<v1::CreateExperimentRequest, v1::Experiment> create_experiment;
+  Answer<v1::GetExperimentRequest, v1::Experiment> get_experiment;
+  Answer<v1::ListExperimentsRequest, v1::ListExperimentsResponse> list_experiments;
+  Answer<v1::ExchangeLoginCodeRequest, v1::ExchangeLoginCodeResponse> exchange_login_code;
+  v1::ListPresetsResponse presets;
+  v1::ListDevicesResponse devices;
+  app::ServerMetrics metrics;
+
+  static constexpr char kToken[] = "owner-token";
+
+  FakeApi() {
+    for (int i = 0; i < 2; ++i) threads_.emplace_back([this] { Work(); });
+  }
+  ~FakeApi() override {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  const std::shared_ptr<FakeFeed>& feed() { return feed_; }
+
+  absl::StatusOr<app::Principal> Authenticate(std::string_view token) override {
+    if (token != kToken) return absl::UnauthenticatedError("nobody has this token");
+    return app::Principal{"owner", "admin"};
+  }
+  absl::StatusOr<v1::Run> CreateRun(const app::Principal&,
+                                    const v1::CreateRunRequest& request) override {
+    return Ask(create_run, request);
+  }
+  absl::StatusOr<v1::Run> GetRun(const app::Principal&, const v1::GetRunRequest& request) override {
+    return Ask(get_run, request);
+  }
+  absl::StatusOr<v1::ListRunsResponse> ListRuns(const app::Principal&,
+                                                const v1::ListRunsRequest& request) override {
+    return Ask(list_runs, request);
+  }
+  absl::StatusOr<v1::Run> CancelRun(const app::Principal&,
+                                    const v1::CancelRunRequest& request) override {
+    return Ask(cancel_run, request);
+  }
+  absl::StatusOr<v1::ReadSeriesResponse> ReadSeries(const app::Principal&,
+                                                    const v1::ReadSeriesRequest& request) override {
+    return Ask(read_series, request);
+  }
+  absl::StatusOr<std::unique_ptr<app::Watch>> WatchRuns(
+      const app::Principal&, const v1::WatchRunsRequest& request) override {
+    if (watch_runs) {
+      if (absl::Status status = watch_runs(request); !status.ok()) return status;
+    }
+    return std::make_unique<FakeWatch>(feed_);
+  }
+  absl::StatusOr<v1::Experiment> CreateExperiment(
+      const app::Principal&, const v1::CreateExperimentRequest& request) override {
+    return Ask(create_experiment, request);
+  }
+  absl::StatusOr<v1::Experiment> GetExperiment(const app::Principal&,
+                                               const v1::GetExperimentRequest& request) override {
+    return Ask(get_experiment, request);
+  }
+  absl::StatusOr<v1::ListExperimentsResponse> ListExperiments(
+      const app::Principal&, const v1::ListExperimentsRequest& request) override {
+    return Ask(list_experiments, request);
+  }
+  absl::StatusOr<v1::ListPresetsResponse> ListPresets(const app::Principal&) override {
+    return presets;
+  }
+  absl::StatusOr<v1::ListDevicesResponse> ListDevices(const app::Principal&) override {
+    return devices;
+  }
+  absl::StatusOr<v1::User> GetMe(const app::Principal& who) override {
+    v1::User user;
+    user.set_name(who.user);
+    user.set_role(who.role);
+    return user;
+  }
+  absl::StatusOr<v1::CreateLoginCodeResponse> CreateLoginCode(const app::Principal&) override {
+    v1::CreateLoginCodeResponse response;
+    response.set_code("the-code");
+    return response;
+  }
+  absl::StatusOr<v1::ExchangeLoginCodeResponse> ExchangeLoginCode(
+      const v1::ExchangeLoginCodeRequest& request) override {
+    return Ask(exchange_login_code, request);
+  }
+  app::ServerMetrics Metrics() override { return metrics; }
+
+  void Post(std::function<void()> work) override {
+    {
+      const std::lock_guard lock(mutex_);
+      work_.push_back(std::move(work));
+    }
+    changed_.notify_one();
+  }
+
+ private:
+  template <typename Request, typename Response>
+  static absl::StatusOr<Response> Ask(const Answer<Request, Response>& answer,
+                                      const Request& request) {
+    if (!answer) return absl::UnimplementedError("the test has no answer for this");
+    return answer(request);
+  }
+  void Work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] { return ended_ || !work_.empty(); });
+      if (work_.empty()) return;
+      std::function<void()> work = std::move(work_.front());
+      work_.pop_front();
+      lock.unlock();
+      work();
+      work = nullptr;
+      lock.lock();
+    }
+  }
+
+  const std::shared_ptr<FakeFeed> feed_ = std::make_shared<FakeFeed>();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> work_;
+  bool ended_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace normlab::testing
+
+#endif  // NORMLAB_TESTS_FAKES_FAKE_API_H_

@@ -1,0 +1,124 @@
+// An engine without LibTorch that does what a script says: everything about a run but the training
+// can be tested with it. It implements server/trainer/trainer.h and is linked into
+// normlab-fake-trainer.
+//
+// The script is in the environment, as KEY=VALUE pairs divided by commas: NORMLAB_FAKE_ENGINE for
+// every run, NORMLAB_FAKE_ENGINE_7 for the runs with seed 7.
+//   steps_per_second=N  pace; without it, as fast as possible
+//   value=inverse|step  the loss of step s: 4 / s (default), or s
+//   series=N            so many series more: extra/1 ... each with the value step + its number
+//   nan_at=N            the loss of step N is not a number
+//   throw_at=N          Train throws at step N
+//   crash_at=N          the process dies of SIGSEGV at step N
+//   exit_at=N           the process exits with code 9 at step N, without a word
+//   hang_at=N           step N does not come before a stop is requested
+//   ignore_stop=1       stop requests are not looked at
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/trainer/trainer.h"
+
+namespace normlab::trainer {
+namespace {
+
+class Script {
+ public:
+  explicit Script(int64_t seed) {
+    Parse(std::getenv("NORMLAB_FAKE_ENGINE"));
+    Parse(std::getenv(("NORMLAB_FAKE_ENGINE_" + std::to_string(seed)).c_str()));
+  }
+  std::string Text(const std::string& key) const {
+    const auto found = values_.find(key);
+    return found == values_.end() ? "" : found->second;
+  }
+  int64_t Number(const std::string& key) const {
+    return std::strtoll(Text(key).c_str(), nullptr, 10);
+  }
+
+ private:
+  void Parse(const char* script) {
+    std::istringstream stream(script == nullptr ? "" : script);
+    for (std::string pair; std::getline(stream, pair, ',');) {
+      const size_t equals = pair.find('=');
+      values_[pair.substr(0, equals)] = equals == pair.npos ? "1" : pair.substr(equals + 1);
+    }
+  }
+
+  std::map<std::string, std::string> values_;
+};
+
+double Loss(const Script& script, int64_t step) {
+  if (step == script.Number("nan_at")) return std::numeric_limits<double>::quiet_NaN();
+  const auto s = static_cast<double>(step);
+  return script.Text("value") == "step" ? s : 4 / s;
+}
+
+void Pace(const Script& script, int64_t step, std::chrono::steady_clock::time_point start) {
+  const int64_t steps_per_second = script.Number("steps_per_second");
+  if (steps_per_second <= 0) return;
+  std::this_thread::sleep_until(start +
+                                step * std::chrono::nanoseconds(1000000000) / steps_per_second);
+}
+
+void Misbehave(const Script& script, int64_t step, Observer& observer) {
+  if (step == script.Number("throw_at")) throw std::runtime_error("the script says throw");
+  if (step == script.Number("crash_at")) raise(SIGSEGV);
+  if (step == script.Number("exit_at")) _exit(9);
+  if (step != script.Number("hang_at")) return;
+  while (script.Number("ignore_stop") != 0 || !observer.StopRequested()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+}  // namespace
+
+Result Train(const TrainingSettings& settings, Observer& observer) {
+  const Script script(settings.seed);
+  observer.OnModel({.parameter_count = ParameterCount(settings),
+                    .flops_per_step = 1e6,
+                    .instruction_set = "fake"});
+  std::vector<std::string> names = {"loss", "gradient_norm", "learning_rate"};
+  for (int64_t i = 1; i <= script.Number("series"); ++i) {
+    names.push_back("extra/" + std::to_string(i));
+  }
+  observer.OnSeries(names);
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<Observation> observations(names.size());
+  for (int64_t step = 1; step <= settings.steps; ++step) {
+    Misbehave(script, step, observer);
+    const double loss = Loss(script, step);
+    for (uint32_t i = 0; i < observations.size(); ++i) {
+      observations[i] = {i, static_cast<double>(step) + i - 2};
+    }
+    observations[0].value = loss;
+    observations[1].value = loss / 2;
+    observations[2].value = settings.learning_rate;
+    observer.OnStep(step, observations);
+    if (loss != loss && settings.stop_on_non_finite) {
+      return {Ending::kDiverged, step, "loss is NaN at step " + std::to_string(step)};
+    }
+    if (script.Number("ignore_stop") == 0 && observer.StopRequested()) {
+      return {Ending::kStopped, step, "stopped"};
+    }
+    Pace(script, step, start);
+  }
+  return {Ending::kFinished, settings.steps, ""};
+}
+
+int64_t ParameterCount(const TrainingSettings& settings) {
+  return settings.layers * 12 * settings.d_model * settings.d_model;
+}
+
+std::string_view EngineVersion() { return "fake"; }
+
+}  // namespace normlab::trainer

@@ -1,0 +1,287 @@
+// Whole trainers, with an engine that does what its script says, under the real shepherd.
+#include "server/trainer/link/attempt.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+#include "server/base/files.h"
+#include "server/base/spool.h"
+#include "server/executor/local_executor.h"
+#include "tests/fakes/fake_worker_service.h"
+#include "tests/unit/link/effective_spec.h"
+
+namespace normlab::trainer {
+namespace {
+
+using executor::ExitReport;
+using std::chrono::minutes;
+using testing::HasSubstr;
+using worker::v1::Finished;
+using worker::v1::Record;
+
+class AttemptTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "attempt-XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    root_ = name;
+    unsetenv("NORMLAB_FAKE_ENGINE");
+    executor_ = std::make_unique<executor::LocalExecutor>(
+        executor::LocalExecutorOptions{.shepherd_path = NORMLAB_SHEPHERD,
+                                       .trainer_path = NORMLAB_FAKE_TRAINER},
+        [this](const auto&, const ExitReport& report) {
+          MutexLock lock(mutex_);
+          report_ = report;
+          changed_.NotifyAll();
+        });
+  }
+  void TearDown() override {
+    executor_->Terminate(key_, std::chrono::milliseconds(0));
+    if (launched_) WaitForExit();
+    executor_.reset();
+    server_.reset();
+    std::filesystem::remove_all(root_);
+  }
+
+  void StartServer(int64_t steps) {
+    server_ = std::make_unique<FakeWorkerServer>(root_, EffectiveSpec(steps));
+    server_->Start();
+  }
+  void Launch() {
+    const auto shepherd = executor_->Launch({.key = key_,
+                                             .token = "secret",
+                                             .device = "cpu:0",
+                                             .gpu_uuid = "",
+                                             .threads = 1,
+                                             .directory = root_ / "1",
+                                             .endpoint_file = server_->endpoint_file()});
+    ASSERT_TRUE(shepherd.ok()) << shepherd.status();
+    launched_ = true;
+  }
+  ExitReport WaitForExit() {
+    MutexLock lock(mutex_);
+    while (!report_) {
+      if (!changed_.WaitFor(mutex_, minutes(1))) {
+        ADD_FAILURE() << "no exit was reported";
+        return {};
+      }
+    }
+    return *report_;
+  }
+  pid_t TrainerPid() {
+    return nlohmann::json::parse(ReadFile(root_ / "1" / "shepherd.json").value_or("{}"))
+        .value("trainer_pid", 0);
+  }
+  // What the server has, and then what only the spool has: all that was ever recorded.
+  std::vector<Record> AllRecords() {
+    std::vector<std::string> all = server_->records();
+    auto reader = SpoolReader::Open(root_ / "1" / "spool");
+    EXPECT_TRUE(reader.ok()) << reader.status();
+    while (reader.ok() && reader->Next()) {
+      if (reader->sequence() <= all.size()) continue;
+      EXPECT_EQ(reader->sequence(), all.size() + 1);
+      all.emplace_back(reader->bytes());
+    }
+    EXPECT_TRUE(reader->status().ok()) << reader->status();
+    std::vector<Record> records(all.size());
+    for (size_t i = 0; i < all.size(); ++i) EXPECT_TRUE(records[i].ParseFromString(all[i]));
+    return records;
+  }
+  // Steps count from 1 without a gap; returns the last.
+  static int64_t LastStep(const std::vector<Record>& records) {
+    int64_t last = 0;
+    for (const Record& record : records) {
+      if (record.has_step()) EXPECT_EQ(record.step().step(), ++last);
+    }
+    return last;
+  }
+
+  const executor::AttemptKey key_ = {"01RUN", 1};
+  std::filesystem::path root_;
+  std::unique_ptr<FakeWorkerServer> server_;
+  std::unique_ptr<executor::LocalExecutor> executor_;
+  bool launched_ = false;
+  Mutex mutex_;
+  CondVar changed_;
+  std::optional<ExitReport> report_;
+};
+
+TEST_F(AttemptTest, WholeRunIsRecorded) {
+  StartServer(1000);
+  Launch();
+  EXPECT_EQ(WaitForExit().exit_code, kExitEnded);
+  const std::vector<Record> records = AllRecords();
+  ASSERT_EQ(records.size(), 1003U);
+  EXPECT_EQ(server_->records().size(), 1003U);
+  EXPECT_EQ(records[0].model().parameter_count(), 2 * 12 * 64 * 64);
+  EXPECT_EQ(records[1].series().names(1), "gradient_norm");
+  EXPECT_EQ(LastStep(records), 1000);
+  EXPECT_EQ(records[5].step().values(0), 1.0);  // 4 / step
+  EXPECT_EQ(records[1002].finished().outcome(), Finished::OUTCOME_SUCCEEDED);
+  EXPECT_EQ(records[1002].finished().last_step(), 1000);
+  const worker::v1::Hello hello = server_->hellos().at(0);
+  EXPECT_EQ(hello.run(), "01RUN");
+  EXPECT_EQ(hello.token(), "secret");
+  EXPECT_EQ(hello.engine_version(), "fake");
+  EXPECT_GT(hello.pid(), 0);
+}
+
+TEST_F(AttemptTest, DivergedRunKeepsEveryStepUpToTheBadOne) {
+  setenv("NORMLAB_FAKE_ENGINE", "nan_at=42", 1);
+  StartServer(100);
+  Launch();
+  EXPECT_EQ(WaitForExit().exit_code, kExitEnded);
+  const std::vector<Record> records = AllRecords();
+  EXPECT_EQ(LastStep(records), 42);
+  EXPECT_TRUE(std::isnan(records[43].step().values(0)));
+  EXPECT_EQ(records.back().finished().outcome(), Finished::OUTCOME_DIVERGED);
+  EXPECT_EQ(records.back().finished().last_step(), 42);
+  EXPECT_THAT(records.back().finished().reason(), HasSubstr("NaN at step 42"));
+}
+
+TEST_F(AttemptTest, FaultIsRecordedWithItsReason) {
+  setenv("NORMLAB_FAKE_ENGINE", "throw_at=5", 1);
+  StartServer(100);
+  Launch();
+  EXPECT_EQ(WaitForExit().exit_code, kExitFault);
+  const std::vector<Record> records = AllRecords();
+  EXPECT_EQ(LastStep(records), 4);
+  EXPECT_EQ(records.back().finished().outcome(), Finished::OUTCOME_FAILED);
+  EXPECT_EQ(records.back().finished().reason(), "the script says throw");
+}
+
+TEST_F(AttemptTest, UnresolvedSpecIsAFault) {
+  v1::RunSpec spec = EffectiveSpec(100);
+  spec.set_norm("auto");
+  server_ = std::make_unique<FakeWorkerServer>(root_, spec);
+  server_->Start();
+  Launch();
+  EXPECT_EQ(WaitForExit().exit_code, kExitFault);
+  EXPECT_THAT(AllRecords().back().finished().reason(), HasSubstr("spec.norm"));
+}
+
+TEST_F(AttemptTest, CrashLosesNoStep) {
+  setenv("NORMLAB_FAKE_ENGINE", "crash_at=500", 1);
+  StartServer(1000);
+  Launch();
+  EXPECT_EQ(WaitForExit().exit_signal, SIGSEGV);
+  EXPECT_EQ(LastStep(AllRecords()), 499);
+}
+
+TEST_F(AttemptTest, KillLosesNoStepThatTheServerCouldHaveSeen) {
+  setenv("NORMLAB_FAKE_ENGINE", "steps_per_second=5000", 1);
+  StartServer(1000000);
+  Launch();
+  ASSERT_TRUE(server_->WaitForRecords(1000));
+  kill(TrainerPid(), SIGKILL);
+  EXPECT_EQ(WaitForExit().exit_signal, SIGKILL);
+  EXPECT_GE(LastStep(AllRecords()), 998);
+}
+
+TEST_F(AttemptTest, TerminateStopsAfterThePresentStep) {
+  setenv("NORMLAB_FAKE_ENGINE", "hang_at=300", 1);
+  StartServer(100000);
+  Launch();
+  ASSERT_TRUE(server_->WaitForRecords(2 + 299));
+  executor_->Terminate(key_, minutes(1));
+  EXPECT_EQ(WaitForExit().exit_code, kExitEnded);
+  const std::vector<Record> records = AllRecords();
+  EXPECT_EQ(LastStep(records), 300);
+  EXPECT_EQ(records.back().finished().outcome(), Finished::OUTCOME_STOPPED);
+  EXPECT_EQ(records.back().finished().last_step(), 300);
+  EXPECT_EQ(server_->records().size(), records.size());
+}
+
+TEST_F(AttemptTest, StopFromTheServerDoesTheSame) {
+  setenv("NORMLAB_FAKE_ENGINE", "hang_at=300", 1);
+  StartServer(100000);
+  server_->set_decide([](uint64_t first, size_t count) {
+    return first + count > 301 ? FakeWorkerServer::Action::kStoreAckAndStop
+                               : FakeWorkerServer::Action::kStoreAndAck;
+  });
+  Launch();
+  EXPECT_EQ(WaitForExit().exit_code, kExitEnded);
+  EXPECT_EQ(AllRecords().back().finished().outcome(), Finished::OUTCOME_STOPPED);
+  EXPECT_EQ(LastStep(AllRecords()), 300);
+}
+
+TEST_F(AttemptTest, EngineThatIgnoresTheRequestIsKilledAndItsStepsAreKept) {
+  setenv("NORMLAB_FAKE_ENGINE", "hang_at=300,ignore_stop=1", 1);
+  StartServer(100000);
+  Launch();
+  ASSERT_TRUE(server_->WaitForRecords(2 + 299));
+  executor_->Terminate(key_, std::chrono::milliseconds(20));
+  EXPECT_EQ(WaitForExit().exit_signal, SIGKILL);
+  EXPECT_EQ(LastStep(AllRecords()), 299);
+}
+
+TEST_F(AttemptTest, TrainingGoesOnWhileTheServerRestarts) {
+  setenv("NORMLAB_FAKE_ENGINE", "steps_per_second=5000", 1);
+  StartServer(3000);
+  Launch();
+  for (size_t i = 1; i <= 3; ++i) {
+    ASSERT_TRUE(server_->WaitForRecords(i * 500));
+    server_->Stop();
+    server_->Start();
+  }
+  EXPECT_EQ(WaitForExit().exit_code, kExitEnded);
+  EXPECT_EQ(LastStep(AllRecords()), 3000);
+  EXPECT_EQ(server_->duplicates(), 0U);
+  EXPECT_GE(server_->hellos().size(), 4U);
+}
+
+TEST_F(AttemptTest, TrainerEndsAlsoWhenTheServerIsGone) {
+  setenv("NORMLAB_FAKE_ENGINE", "hang_at=300", 1);
+  StartServer(100000);
+  Launch();
+  ASSERT_TRUE(server_->WaitForRecords(2 + 299));
+  server_->Stop();
+  executor_->Terminate(key_, minutes(1));
+  EXPECT_EQ(WaitForExit().exit_code, kExitEnded);  // after the 5 s of waiting for the server
+  EXPECT_EQ(AllRecords().back().finished().outcome(), Finished::OUTCOME_STOPPED);
+  EXPECT_LT(server_->records().size(), AllRecords().size());
+}
+
+TEST_F(AttemptTest, SeedChoosesTheScript) {
+  setenv("NORMLAB_FAKE_ENGINE", "nan_at=42", 1);
+  setenv("NORMLAB_FAKE_ENGINE_7", "nan_at=21", 1);
+  StartServer(100);
+  Launch();
+  EXPECT_EQ(WaitForExit().exit_code, kExitEnded);
+  EXPECT_EQ(LastStep(AllRecords()), 21);
+  unsetenv("NORMLAB_FAKE_ENGINE_7");
+}
+
+TEST(ParseArgumentsTest, AllAreNeededAndChecked) {
+  std::vector<const char*> argv = {
+      "normlab-trainer", "--run", "01RUN",    "--attempt", "2",         "--dir", "/d",
+      "--endpoint-file", "/e",    "--device", "cpu:0",     "--threads", "4"};
+  const auto parse = [&] { return ParseArguments(static_cast<int>(argv.size()), argv.data()); };
+  const absl::StatusOr<AttemptArguments> arguments = parse();
+  ASSERT_TRUE(arguments.ok());
+  EXPECT_EQ(arguments->run, "01RUN");
+  EXPECT_EQ(arguments->attempt, 2);
+  EXPECT_EQ(arguments->directory, "/d");
+  EXPECT_EQ(arguments->endpoint_file, "/e");
+  EXPECT_EQ(arguments->device, "cpu:0");
+  EXPECT_EQ(arguments->threads, 4);
+  argv[12] = "0";
+  EXPECT_THAT(parse().status().ToString(), HasSubstr("--threads"));
+  argv.pop_back();
+  EXPECT_THAT(parse().status().ToString(), HasSubstr("--threads needs a value"));
+  argv[1] = "--ran";
+  EXPECT_THAT(parse().status().ToString(), HasSubstr("what is --ran?"));
+}
+
+}  // namespace
+}  // namespace normlab::trainer

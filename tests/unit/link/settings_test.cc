@@ -1,0 +1,166 @@
+#include "server/trainer/link/settings.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/descriptor.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "normlab/v1/setting.pb.h"
+
+namespace normlab::trainer {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// What SettingsFromSpec does not read, and why.
+bool IsResolvedIntoAnother(const FieldDescriptor& field) {
+  return field.name() == "warmup_fraction";  // the server makes it warmup_steps
+}
+
+std::vector<const FieldDescriptor*> Fields() {
+  const google::protobuf::Descriptor& spec = *v1::RunSpec::descriptor();
+  std::vector<const FieldDescriptor*> fields;
+  for (int i = 0; i < spec.field_count(); ++i) fields.push_back(spec.field(i));
+  return fields;
+}
+
+// Sets a field to a value that no other `variant` gives.
+void Set(v1::RunSpec* spec, const FieldDescriptor& field, int variant) {
+  const google::protobuf::Reflection& reflection = *spec->GetReflection();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT64:
+      return reflection.SetInt64(spec, &field, 1000 + variant);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return reflection.SetDouble(spec, &field, 0.125 + variant);
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return reflection.SetBool(spec, &field, variant != 0);
+    case FieldDescriptor::CPPTYPE_STRING: {
+      const v1::Setting& setting = field.options().GetExtension(v1::setting);
+      std::vector<std::string> choices(setting.choices().begin(), setting.choices().end());
+      std::erase(choices, "auto");
+      choices.push_back("a choice to come");  // some settings have only one yet
+      return reflection.SetString(spec, &field, choices.at(variant));
+    }
+    default:
+      FAIL() << "the test does not know the type of " << field.name();
+  }
+}
+
+v1::RunSpec EffectiveSpec() {
+  v1::RunSpec spec;
+  for (const FieldDescriptor* field : Fields()) Set(&spec, *field, 0);
+  return spec;
+}
+
+// Every member as text. The structured binding stops compiling when trainer.h gains a member: add
+// it here, and in settings.cc.
+std::vector<std::string> Members(const TrainingSettings& settings) {
+  const auto& [model, placement, norm, norm_epsilon, final_norm, layers, d_model, heads, ffn_width,
+               ffn, vocab_size, sequence_length, batch_size, steps, optimizer, learning_rate,
+               schedule, warmup_steps, beta1, beta2, epsilon, weight_decay, decay_parameters, init,
+               seed, data, threads, stop_on_non_finite] = settings;
+  const auto text = [](const auto& value) {
+    if constexpr (requires { std::to_string(value); }) {
+      return std::to_string(value);
+    } else {
+      return std::string(value);
+    }
+  };
+  return {text(model),
+          text(placement),
+          text(norm),
+          text(norm_epsilon),
+          text(final_norm),
+          text(layers),
+          text(d_model),
+          text(heads),
+          text(ffn_width),
+          text(ffn),
+          text(vocab_size),
+          text(sequence_length),
+          text(batch_size),
+          text(steps),
+          text(optimizer),
+          text(learning_rate),
+          text(schedule),
+          text(warmup_steps),
+          text(beta1),
+          text(beta2),
+          text(epsilon),
+          text(weight_decay),
+          text(decay_parameters),
+          text(init),
+          text(seed),
+          text(data),
+          text(threads),
+          text(stop_on_non_finite)};
+}
+
+// Which members differ, by position.
+std::vector<size_t> Changes(const TrainingSettings& a, const TrainingSettings& b) {
+  const std::vector<std::string> left = Members(a);
+  const std::vector<std::string> right = Members(b);
+  std::vector<size_t> changes;
+  for (size_t i = 0; i < left.size(); ++i) {
+    if (left[i] != right[i]) changes.push_back(i);
+  }
+  return changes;
+}
+
+TEST(SettingsTest, EveryFieldOfTheSpecReachesAMemberOfItsOwn) {
+  const absl::StatusOr<TrainingSettings> base = SettingsFromSpec(EffectiveSpec());
+  ASSERT_TRUE(base.ok()) << base.status();
+  std::vector<std::string> taken(Members(*base).size());
+  for (const FieldDescriptor* field : Fields()) {
+    v1::RunSpec spec = EffectiveSpec();
+    Set(&spec, *field, 1);
+    const absl::StatusOr<TrainingSettings> changed = SettingsFromSpec(spec);
+    ASSERT_TRUE(changed.ok()) << changed.status();
+    const std::vector<size_t> changes = Changes(*base, *changed);
+    if (IsResolvedIntoAnother(*field)) {
+      EXPECT_THAT(changes, IsEmpty()) << field->name();
+      continue;
+    }
+    ASSERT_EQ(changes.size(), 1U) << field->name() << " is forgotten in settings.cc";
+    EXPECT_EQ(taken[changes[0]], "") << field->name() << " goes where another one goes";
+    taken[changes[0]] = field->name();
+  }
+  EXPECT_THAT(taken, testing::Each(testing::Ne(""))) << "a member of TrainingSettings has no field";
+}
+
+TEST(SettingsTest, AbsentFieldIsNamed) {
+  for (const FieldDescriptor* field : Fields()) {
+    v1::RunSpec spec = EffectiveSpec();
+    spec.GetReflection()->ClearField(&spec, field);
+    const absl::StatusOr<TrainingSettings> settings = SettingsFromSpec(spec);
+    EXPECT_EQ(settings.ok(), IsResolvedIntoAnother(*field)) << field->name();
+    if (settings.ok()) continue;
+    EXPECT_THAT(settings.status().ToString(), HasSubstr(field->name()));
+  }
+}
+
+TEST(SettingsTest, AutoIsNotAValueForTheEngine) {
+  for (const FieldDescriptor* field : Fields()) {
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_STRING) continue;
+    v1::RunSpec spec = EffectiveSpec();
+    spec.GetReflection()->SetString(&spec, field, "auto");
+    EXPECT_FALSE(SettingsFromSpec(spec).ok()) << field->name();
+  }
+}
+
+TEST(SettingsTest, FinalNormIsOnOrOff) {
+  v1::RunSpec spec = EffectiveSpec();
+  spec.set_final_norm("on");
+  EXPECT_TRUE(SettingsFromSpec(spec)->final_norm);
+  spec.set_final_norm("off");
+  EXPECT_FALSE(SettingsFromSpec(spec)->final_norm);
+  spec.set_final_norm("yes");
+  EXPECT_FALSE(SettingsFromSpec(spec).ok());
+}
+
+}  // namespace
+}  // namespace normlab::trainer
