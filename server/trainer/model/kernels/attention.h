@@ -40,8 +40,9 @@ NORMLAB_KERNEL_INLINE void Tile(long depth, Strided a, const float* b, long b_st
   }
 }
 
-// The same for any number of rows up to kTileRows and any number of vectors.
-static inline void Product(long rows, long vectors, long depth, Strided a, const float* b,
+// The same for any number of rows up to kTileRows and any number of vectors. Inlined, because a
+// `Strided` on the stack costs more than the product of a small head.
+NORMLAB_KERNEL_INLINE void Product(long rows, long vectors, long depth, Strided a, const float* b,
                            long b_stride, float* c, long c_stride) {
   long j = 0;
   for (; j + 2 <= vectors && rows == kTileRows; j += 2) {
@@ -63,34 +64,62 @@ static inline long RoundUp(long count) { return (count + kLanes - 1) / kLanes * 
 
 static inline long Least(long a, long b) { return a < b ? a : b; }
 
-// One head's rows of a wider matrix, copied to rows of `padded` floats with zeros behind.
-static inline void CopyHead(const float* from, long stride, long time, long head_width, long padded,
-                            float* to) {
+// Rows of one head. Where the head's width is whole vectors they are read and written where they lie;
+// else they pass through scratch memory, padded with zeros.
+struct Rows {
+  float* data;
+  long stride;
+};
+
+static inline bool FillsVectors(long head_width) { return head_width % kLanes == 0; }
+
+static inline Rows ReadableRows(const float* from, long stride, long time, long head_width,
+                                float* scratch) {
+  if (FillsVectors(head_width)) return {const_cast<float*>(from), stride};
+  const long padded = RoundUp(head_width);
   for (long t = 0; t < time; ++t) {
     for (long c = 0; c < padded; c += kLanes) {
-      Store(to + t * padded + c, LoadPart(from + t * stride + c, head_width - c));
+      Store(scratch + t * padded + c, LoadPart(from + t * stride + c, head_width - c));
     }
   }
+  return {scratch, padded};
 }
 
-// The same transposed: [head_width, padded_time].
-static inline void TransposeHead(const float* from, long stride, long time, long head_width,
-                                 long padded_time, float* to) {
-  for (long c = 0; c < head_width; ++c) {
-    for (long t = 0; t < padded_time; ++t) {
-      to[c * padded_time + t] = t < time ? from[t * stride + c] : 0.0f;
-    }
-  }
+// Where a product may write its rows: their final place, unless they are to be added there.
+static inline Rows WritableRows(float* to, long stride, long head_width, bool accumulate,
+                                float* scratch) {
+  if (FillsVectors(head_width) && !accumulate) return {to, stride};
+  return {scratch, RoundUp(head_width)};
 }
 
-static inline void WriteHead(const float* from, long padded, long time, long head_width,
-                             bool accumulate, float* to, long stride) {
+// Brings rows that were written to scratch memory to their final place.
+static inline void FinishRows(Rows rows, long time, long head_width, bool accumulate, float* to,
+                              long stride) {
+  if (rows.data == to) return;
   for (long t = 0; t < time; ++t) {
     for (long c = 0; c < head_width; c += kLanes) {
       float* target = to + t * stride + c;
-      Vector value = Load(from + t * padded + c);
+      Vector value = Load(rows.data + t * rows.stride + c);
       if (accumulate) value += LoadPart(target, head_width - c);
       StorePart(target, value, head_width - c);
+    }
+  }
+}
+
+// The head's rows as columns: [head_width, padded_time].
+static inline void TransposeHead(const float* from, long stride, long time, long head_width,
+                                 long padded_time, float* to) {
+  if (FillsVectors(head_width) && time == padded_time) {
+    for (long t = 0; t < time; t += kLanes) {
+      for (long c = 0; c < head_width; c += kLanes) {
+        TransposeBlock(from + t * stride + c, stride, to + c * padded_time + t, padded_time);
+      }
+    }
+    return;
+  }
+  for (long c = 0; c < head_width; ++c) {
+    for (long t = 0; t < padded_time; ++t) {
+      to[c * padded_time + t] = t < time ? from[t * stride + c] : 0.0f;
     }
   }
 }
@@ -140,11 +169,11 @@ static inline HeadShape ShapeOf(long time, long width, long heads, bool causal) 
 static inline void HeadForward(const HeadShape& s, const float* q, const float* k, const float* v,
                                long qkv_stride, float* probabilities, float* out, long out_stride,
                                float* scratch) {
+  const long head_size = s.padded_time * s.padded_width;
   float* k_transposed = scratch;
-  float* v_copy = k_transposed + s.padded_time * s.padded_width;
-  float* result = v_copy + s.padded_time * s.padded_width;
   TransposeHead(k, qkv_stride, s.time, s.width, s.padded_time, k_transposed);
-  CopyHead(v, qkv_stride, s.time, s.width, s.padded_width, v_copy);
+  const Rows values = ReadableRows(v, qkv_stride, s.time, s.width, scratch + head_size);
+  const Rows result = WritableRows(out, out_stride, s.width, false, scratch + 2 * head_size);
   for (long i = 0; i < s.time; i += kTileRows) {
     const long rows = Least(kTileRows, s.time - i);
     const long visible = s.Visible(i + rows);
@@ -154,10 +183,10 @@ static inline void HeadForward(const HeadShape& s, const float* q, const float* 
     for (long r = 0; r < rows; ++r) {
       SoftmaxRow(p + r * s.stride, s.Visible(i + r + 1), s.stride, s.scale);
     }
-    Product(rows, s.padded_width / kLanes, visible, {p, s.stride, 1}, v_copy, s.padded_width,
-            result + i * s.padded_width, s.padded_width);
+    Product(rows, s.padded_width / kLanes, visible, {p, s.stride, 1}, values.data, values.stride,
+            result.data + i * result.stride, result.stride);
   }
-  WriteHead(result, s.padded_width, s.time, s.width, false, out, out_stride);
+  FinishRows(result, s.time, s.width, false, out, out_stride);
 }
 
 // dS = P * (dP - sum(P * dP)) * scale, in place of dP, over one row.
@@ -175,50 +204,63 @@ static inline void ScoreGradientRow(const float* p, long visible, long padded, f
   for (long j = RoundUp(visible); j < padded; j += kLanes) Store(dp + j, Vector{});
 }
 
-static inline void HeadBackward(const HeadShape& s, const float* q, const float* k, const float* v,
-                                long qkv_stride, const float* p, const float* out_gradient,
-                                long out_stride, bool accumulate, float* dq, float* dk, float* dv,
-                                float* scratch) {
+// One head's slices of qkv, or of its gradient.
+struct HeadSlices {
+  float* q;
+  float* k;
+  float* v;
+};
+
+// dP = dOut V^T; dS from it; dQ = dS K.
+static inline void QueryGradient(const HeadShape& s, const HeadSlices& in, long qkv_stride,
+                                 const float* p, Rows out_gradient, bool accumulate, float* dq,
+                                 float* ds, float* scratch) {
   const long head_size = s.padded_time * s.padded_width;
   float* v_transposed = scratch;
-  float* q_copy = v_transposed + head_size;
-  float* k_copy = q_copy + head_size;
-  float* out_copy = k_copy + head_size;
-  float* result = out_copy + head_size;
-  float* ds = result + head_size;
-  TransposeHead(v, qkv_stride, s.time, s.width, s.padded_time, v_transposed);
-  CopyHead(q, qkv_stride, s.time, s.width, s.padded_width, q_copy);
-  CopyHead(k, qkv_stride, s.time, s.width, s.padded_width, k_copy);
-  CopyHead(out_gradient, out_stride, s.time, s.width, s.padded_width, out_copy);
-  const long width_vectors = s.padded_width / kLanes;
-
-  // dP = dOut V^T; dS from it; dQ = dS K.
+  TransposeHead(in.v, qkv_stride, s.time, s.width, s.padded_time, v_transposed);
+  const Rows keys = ReadableRows(in.k, qkv_stride, s.time, s.width, scratch + head_size);
+  const Rows result = WritableRows(dq, qkv_stride, s.width, accumulate, scratch + 2 * head_size);
   for (long i = 0; i < s.time; i += kTileRows) {
     const long rows = Least(kTileRows, s.time - i);
     const long visible = s.Visible(i + rows);
-    Product(rows, RoundUp(visible) / kLanes, s.width, {out_copy + i * s.padded_width,
-            s.padded_width, 1}, v_transposed, s.padded_time, ds + i * s.stride, s.stride);
+    Product(rows, RoundUp(visible) / kLanes, s.width,
+            {out_gradient.data + i * out_gradient.stride, out_gradient.stride, 1}, v_transposed,
+            s.padded_time, ds + i * s.stride, s.stride);
     for (long r = i; r < i + rows; ++r) {
       ScoreGradientRow(p + r * s.stride, s.Visible(r + 1), s.stride, s.scale, ds + r * s.stride);
     }
-    Product(rows, width_vectors, visible, {ds + i * s.stride, s.stride, 1}, k_copy, s.padded_width,
-            result + i * s.padded_width, s.padded_width);
+    Product(rows, s.padded_width / kLanes, visible, {ds + i * s.stride, s.stride, 1}, keys.data,
+            keys.stride, result.data + i * result.stride, result.stride);
   }
-  WriteHead(result, s.padded_width, s.time, s.width, accumulate, dq, qkv_stride);
+  FinishRows(result, s.time, s.width, accumulate, dq, qkv_stride);
+}
 
-  // dK = dS^T Q and dV = P^T dOut; a causal key is seen by the rows from its own on.
-  const auto transposed_product = [&](const float* weights, const float* rows_of) {
-    for (long j = 0; j < s.time; j += kTileRows) {
-      const long first = s.causal ? j : 0;
-      Product(Least(kTileRows, s.time - j), width_vectors, s.time - first,
-              {weights + first * s.stride + j, 1, s.stride}, rows_of + first * s.padded_width,
-              s.padded_width, result + j * s.padded_width, s.padded_width);
-    }
-  };
-  transposed_product(ds, q_copy);
-  WriteHead(result, s.padded_width, s.time, s.width, accumulate, dk, qkv_stride);
-  transposed_product(p, out_copy);
-  WriteHead(result, s.padded_width, s.time, s.width, accumulate, dv, qkv_stride);
+// to = weights^T rows; a causal key is seen by the rows from its own on.
+static inline void KeyGradient(const HeadShape& s, const float* weights, Rows rows,
+                               bool accumulate, float* to, long to_stride, float* scratch) {
+  const Rows result = WritableRows(to, to_stride, s.width, accumulate, scratch);
+  for (long j = 0; j < s.time; j += kTileRows) {
+    const long first = s.causal ? j : 0;
+    Product(Least(kTileRows, s.time - j), s.padded_width / kLanes, s.time - first,
+            {weights + first * s.stride + j, 1, s.stride}, rows.data + first * rows.stride,
+            rows.stride, result.data + j * result.stride, result.stride);
+  }
+  FinishRows(result, s.time, s.width, accumulate, to, to_stride);
+}
+
+// dK = dS^T Q and dV = P^T dOut after the queries' gradient.
+static inline void HeadBackward(const HeadShape& s, const HeadSlices& in, long qkv_stride,
+                                const float* p, const float* out_gradient, long out_stride,
+                                bool accumulate, const HeadSlices& gradient, float* scratch) {
+  const long head_size = s.padded_time * s.padded_width;
+  float* ds = scratch;
+  float* rest = ds + s.time * s.stride;
+  const Rows out_rows = ReadableRows(out_gradient, out_stride, s.time, s.width, rest);
+  const Rows queries = ReadableRows(in.q, qkv_stride, s.time, s.width, rest + head_size);
+  rest += 2 * head_size;
+  QueryGradient(s, in, qkv_stride, p, out_rows, accumulate, gradient.q, ds, rest);
+  KeyGradient(s, ds, queries, accumulate, gradient.k, qkv_stride, rest);
+  KeyGradient(s, p, out_rows, accumulate, gradient.v, qkv_stride, rest);
 }
 
 void AttentionForward(const float* qkv, long time, long width, long heads, bool causal,
@@ -236,10 +278,10 @@ void AttentionBackward(const float* qkv, const float* probabilities, const float
                        float* qkv_gradient, float* scratch) {
   const HeadShape s = ShapeOf(time, width, heads, causal);
   for (long h = 0; h < heads; ++h) {
-    const float* q = qkv + h * s.width;
+    float* q = const_cast<float*>(qkv) + h * s.width;
     float* dq = qkv_gradient + h * s.width;
-    HeadBackward(s, q, q + width, q + 2 * width, 3 * width, probabilities + h * time * s.stride,
-                 out_gradient + h * s.width, width, accumulate, dq, dq + width, dq + 2 * width,
+    HeadBackward(s, {q, q + width, q + 2 * width}, 3 * width, probabilities + h * time * s.stride,
+                 out_gradient + h * s.width, width, accumulate, {dq, dq + width, dq + 2 * width},
                  scratch);
   }
 }

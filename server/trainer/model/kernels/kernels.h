@@ -87,7 +87,7 @@ constexpr long AttentionStride(long time) { return (time + 15) / 16 * 16; }
 constexpr long AttentionScratch(long time, long head_width) {
   const long padded_time = AttentionStride(time);
   const long padded_head = (head_width + 15) / 16 * 16;
-  return 9 * padded_time * padded_head + 2 * padded_time * padded_time;
+  return 5 * padded_time * padded_head + padded_time * padded_time;
 }
 
 // The widest set this processor has, unless NORMLAB_INSTRUCTION_SET in the environment names a

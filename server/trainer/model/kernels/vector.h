@@ -32,20 +32,31 @@ NORMLAB_KERNEL_INLINE void Store(float* p, Vector v) {
   *reinterpret_cast<UnalignedVector*>(p) = v;
 }
 
+// The slow ends of rows that fill no whole vector, out of line so that the loops stay tight.
+__attribute__((noinline, cold, unused)) static Vector LoadTail(const float* p, long count) {
+  float lanes[kLanes] = {};
+  for (long k = 0; k < count; ++k) lanes[k] = p[k];
+  return Load(lanes);
+}
+
+__attribute__((noinline, cold, unused)) static void StoreTail(float* p, Vector v, long count) {
+  float lanes[kLanes];
+  Store(lanes, v);
+  for (long k = 0; k < count; ++k) p[k] = lanes[k];
+}
+
 // The first `count` floats at p, zeros after them.
 NORMLAB_KERNEL_INLINE Vector LoadPart(const float* p, long count) {
-  if (count >= kLanes) return Load(p);
-  Vector v = {};
-  for (long k = 0; k < count; ++k) v[k] = p[k];
-  return v;
+  return __builtin_expect(count >= kLanes, 1) ? Load(p) : LoadTail(p, count);
 }
 
 NORMLAB_KERNEL_INLINE void StorePart(float* p, Vector v, long count) {
-  if (count >= kLanes) return Store(p, v);
-  for (long k = 0; k < count; ++k) p[k] = v[k];
+  if (__builtin_expect(count >= kLanes, 1)) return Store(p, v);
+  StoreTail(p, v, count);
 }
 
-NORMLAB_KERNEL_INLINE Vector Broadcast(float x) { return Vector{} + x; }
+// x - 0 is x also for x = -0, so the compiler drops the subtraction; 0 + x would not be.
+NORMLAB_KERNEL_INLINE Vector Broadcast(float x) { return x - Vector{}; }
 
 // 0, 1, 2, ...
 NORMLAB_KERNEL_INLINE IntVector LaneNumbers() {
@@ -59,24 +70,52 @@ NORMLAB_KERNEL_INLINE Vector KeepFirst(Vector v, long count, Vector other) {
   return LaneNumbers() < static_cast<int>(count) ? v : other;
 }
 
+// Lane k of the result is lane k XOR distance of `v`.
+NORMLAB_KERNEL_INLINE Vector SwapLanes(Vector v, int distance) {
+  return __builtin_shuffle(v, LaneNumbers() ^ distance);
+}
+
+// Adds in a tree: lanes half the width apart, then a quarter, and so on.
 NORMLAB_KERNEL_INLINE float Sum(Vector v) {
-  float lanes[kLanes];
-  Store(lanes, v);
-  for (long half = kLanes / 2; half > 0; half /= 2) {
-    for (long k = 0; k < half; ++k) lanes[k] += lanes[k + half];
-  }
-  return lanes[0];
+#pragma GCC unroll 4
+  for (int distance = kLanes / 2; distance > 0; distance /= 2) v += SwapLanes(v, distance);
+  return v[0];
 }
 
 NORMLAB_KERNEL_INLINE float Maximum(Vector v) {
-  float lanes[kLanes];
-  Store(lanes, v);
-  for (long half = kLanes / 2; half > 0; half /= 2) {
-    for (long k = 0; k < half; ++k) {
-      lanes[k] = lanes[k] > lanes[k + half] ? lanes[k] : lanes[k + half];
+#pragma GCC unroll 4
+  for (int distance = kLanes / 2; distance > 0; distance /= 2) {
+    const Vector other = SwapLanes(v, distance);
+    v = v > other ? v : other;
+  }
+  return v[0];
+}
+
+// A kLanes x kLanes block with its rows made columns, by log2(kLanes) rounds of exchanges: round
+// `distance` swaps the off-diagonal quarters of every 2 distance x 2 distance block.
+NORMLAB_KERNEL_INLINE void TransposeBlock(const float* from, long from_stride, float* to,
+                                          long to_stride) {
+  Vector rows[kLanes];
+#pragma GCC unroll 16
+  for (long i = 0; i < kLanes; ++i) rows[i] = Load(from + i * from_stride);
+#pragma GCC unroll 4
+  for (int distance = 1; distance < kLanes; distance *= 2) {
+    // Lanes with the bit clear come from the first vector, the others from the second.
+    const IntVector lanes = LaneNumbers();
+    const IntVector upper = (lanes & distance) != 0;
+    const IntVector low = upper ? lanes - distance + static_cast<int>(kLanes) : lanes;
+    const IntVector high = upper ? lanes + static_cast<int>(kLanes) : lanes + distance;
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i) {
+      if (i & distance) continue;
+      const Vector a = rows[i];
+      const Vector b = rows[i + distance];
+      rows[i] = __builtin_shuffle(a, b, low);
+      rows[i + distance] = __builtin_shuffle(a, b, high);
     }
   }
-  return lanes[0];
+#pragma GCC unroll 16
+  for (long i = 0; i < kLanes; ++i) Store(to + i * to_stride, rows[i]);
 }
 
 // x = n ln 2 + r with |r| <= ln(2)/2: returns r, and n as an integer.
