@@ -106,8 +106,12 @@ test('the article is seen to train', async () => {
   );
   await page.screenshot({ path: join(artefacts, 'article_running.png') });
 
-  const note = page.locator('[data-series="loss"] .note');
-  await until('the end', async () => (await note.innerText()).includes('180 of 180 points each'), 150);
+  const note = page.locator('[data-series="loss"] .points');
+  await until(
+    'the end',
+    async () => (await note.textContent()).includes('180 of 180 points each'),
+    150,
+  );
   await until('three ends', async () => (await page.getByText('succeeded').count()) >= 3);
   for (const [name, colour] of Object.entries(colours)) {
     for (const series of ['loss', 'gradient_norm']) {
@@ -126,8 +130,8 @@ test('the article is seen to train', async () => {
   // A shared address shows the same: one run alone, in a new tab.
   const other = await browser.newPage();
   await other.goto(`${page.url().split('#')[0]}#/runs?sel=${first.id}`);
-  const alone = other.locator('[data-series="gradient_norm"] .note');
-  await until('one run', async () => (await alone.innerText()).includes('180 of 180 points'));
+  const alone = other.locator('[data-series="gradient_norm"] .points');
+  await until('one run', async () => (await alone.textContent()).includes('180 of 180 points'));
   assert.ok((await drawnExtent(other, 'loss', '#2563eb')).columns > 0);
   assert.equal((await drawnExtent(other, 'loss', '#dc5a3a')).columns, 0);
   assert.deepEqual([...page.faults, ...other.faults], []);

@@ -11,7 +11,9 @@ const { chromium } = require('playwright-core');
 export async function openBrowser(options = {}) {
   const executablePath = process.env.NORMLAB_CHROMIUM ?? '/usr/bin/chromium';
   if (!existsSync(executablePath)) {
-    throw new Error(`${executablePath} not found: apt-get install chromium (or set NORMLAB_CHROMIUM)`);
+    throw new Error(
+      `${executablePath} not found: apt-get install chromium (or set NORMLAB_CHROMIUM)`,
+    );
   }
   const folder = mkdtempSync(join(tmpdir(), 'normlab-chromium-'));
   const context = await chromium.launchPersistentContext(folder, {
@@ -62,7 +64,9 @@ export function drawnExtent(page, series, colour) {
       if (!canvas) return { columns: 0, left: -1, right: -1, top: -1, bottom: -1, width: 0 };
       const { width, height } = canvas;
       const pixels = canvas.getContext('2d').getImageData(0, 0, width, height).data;
-      const [red, green, blue] = [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16));
+      const [red, green, blue] = [1, 3, 5].map((at) =>
+        Number.parseInt(colour.slice(at, at + 2), 16),
+      );
       const found = { columns: 0, left: -1, right: -1, top: height, bottom: -1, width };
       for (let x = 0; x < width; x++) {
         let hit = false;

@@ -13,7 +13,12 @@ export const contentSecurityPolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' " +
   "data:; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-const types = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
+const types = {
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.svg': 'image/svg+xml',
+};
 const token = 'fake-token';
 
 function ulid(index) {
@@ -48,17 +53,35 @@ export function scriptedRun(index, displayName, experiment, spec, loss, norm, mo
 const wobble = (step) => 1 + 0.08 * Math.sin(step * 1.7) + 0.05 * Math.sin(step * 0.63);
 const pre = (step) => 0.0016 + 4.2 * Math.exp(-step / 12) * wobble(step);
 const post = (step) => 4.15 * (1 + 0.01 * wobble(step));
-const warm = (step) => 0.017 + 4.1 / (1 + Math.exp((step - 90) / 9)) * wobble(step);
+const warm = (step) => 0.017 + (4.1 / (1 + Math.exp((step - 90) / 9))) * wobble(step);
 
 export function articleRuns(first, experiment) {
   const steps = '180';
   return [
-    scriptedRun(first, 'Pre-Norm · no warmup', experiment, { placement: 'pre', steps }, pre,
-      (s) => 1.004 * Math.exp(-s / 40) * wobble(s) + 0.01),
-    scriptedRun(first + 1, 'Post-Norm · no warmup', experiment, { placement: 'post', steps }, post,
-      (s) => 5 * Math.exp(-s / 6) * wobble(s) + 0.2),
-    scriptedRun(first + 2, 'Post-Norm · 120-step warmup', experiment, { placement: 'post', steps }, warm,
-      (s) => 3 * Math.exp(-(((s - 80) / 30) ** 2)) * wobble(s) + 0.3),
+    scriptedRun(
+      first,
+      'Pre-Norm · no warmup',
+      experiment,
+      { placement: 'pre', steps },
+      pre,
+      (s) => 1.004 * Math.exp(-s / 40) * wobble(s) + 0.01,
+    ),
+    scriptedRun(
+      first + 1,
+      'Post-Norm · no warmup',
+      experiment,
+      { placement: 'post', steps },
+      post,
+      (s) => 5 * Math.exp(-s / 6) * wobble(s) + 0.2,
+    ),
+    scriptedRun(
+      first + 2,
+      'Post-Norm · 120-step warmup',
+      experiment,
+      { placement: 'post', steps },
+      warm,
+      (s) => 3 * Math.exp(-(((s - 80) / 30) ** 2)) * wobble(s) + 0.3,
+    ),
   ];
 }
 
@@ -122,7 +145,12 @@ export class FakeServer {
   /** Trains the runs at the same pace; ends when all have. */
   async train(scripted) {
     for (const one of scripted) {
-      one.run = { ...one.run, state: 'STATE_RUNNING', waitReason: '', startTime: new Date().toISOString() };
+      one.run = {
+        ...one.run,
+        state: 'STATE_RUNNING',
+        waitReason: '',
+        startTime: new Date().toISOString(),
+      };
       one.run.attempts = [{ number: 1, device: 'cpu:0' }];
       this.publish('run', one.run);
       this.publish('attempt', { run: one.run.id, attempt: one.run.attempts[0] });
@@ -138,7 +166,10 @@ export class FakeServer {
     const steps = Number(one.run.progress.steps);
     if (step > steps || one.run.endTime) return;
     const columns = {};
-    for (const [name, value] of [['loss', one.loss(step)], ['gradient_norm', one.norm(step)]]) {
+    for (const [name, value] of [
+      ['loss', one.loss(step)],
+      ['gradient_norm', one.norm(step)],
+    ]) {
       const wire = Number.isFinite(value) ? value : String(value);
       one.points[name].steps.push(step);
       one.points[name].values.push(wire);
@@ -163,7 +194,12 @@ export class FakeServer {
           ? 'the trainer was ended by signal 9 (SIGKILL)'
           : 'all steps done',
       endTime: new Date().toISOString(),
-      summary: { finalLoss: one.points.loss.values.at(-1), finalGradientNorm: one.points.gradient_norm.values.at(-1), parameterCount: '610176', flopsPerStep: 2.96e9 },
+      summary: {
+        finalLoss: one.points.loss.values.at(-1),
+        finalGradientNorm: one.points.gradient_norm.values.at(-1),
+        parameterCount: '610176',
+        flopsPerStep: 2.96e9,
+      },
     };
     this.publish('run', one.run);
     this.publish('end', { run: one.run });
@@ -181,14 +217,17 @@ export class FakeServer {
       response.writeHead(code, { 'Content-Type': 'application/json' });
       response.end(JSON.stringify(body));
     };
-    const refuse = (code, status, message) => json(code, { error: { code, status, message, details: [] } });
+    const refuse = (code, status, message) =>
+      json(code, { error: { code, status, message, details: [] } });
     if (!url.pathname.startsWith('/api/')) return this.file(url.pathname, response);
-    if (url.pathname === '/api/v1/login') return json(200, { token, user: { name: 'lab1', role: 'admin' } });
+    if (url.pathname === '/api/v1/login')
+      return json(200, { token, user: { name: 'lab1', role: 'admin' } });
     if (request.headers.authorization !== `Bearer ${token}`) {
       return refuse(401, 'UNAUTHENTICATED', 'a token is needed');
     }
     const path = url.pathname.slice('/api/v1'.length);
-    if (path === '/runs') return json(200, { runs: [...this.runs.values()].map((one) => one.run).reverse() });
+    if (path === '/runs')
+      return json(200, { runs: [...this.runs.values()].map((one) => one.run).reverse() });
     if (path === '/experiments') return json(200, { experiments: this.experiments });
     if (path === '/presets') return json(200, { presets: this.presets });
     if (path === '/events') return this.watch(url, request, response);
@@ -199,9 +238,14 @@ export class FakeServer {
     const columns = {};
     for (const name of url.searchParams.get('names').split(',')) {
       const { steps, values } = one.points[name];
-      const bad = values.flatMap((value, index) => (typeof value === 'string' ? [steps[index]] : []));
+      const bad = values.flatMap((value, index) =>
+        typeof value === 'string' ? [steps[index]] : [],
+      );
       columns[name] = {
-        steps, values, totalPoints: steps.length, nonFinitePoints: bad.length,
+        steps,
+        values,
+        totalPoints: steps.length,
+        nonFinitePoints: bad.length,
         ...(bad.length > 0 ? { firstNonFiniteStep: bad[0] } : {}),
       };
     }
@@ -250,10 +294,25 @@ function send(watcher, { sequence, name, data }) {
 
 /** The scene that a developer sees: the article, an older sweep, a diverged and a failed run. */
 export async function playScene(fake) {
-  const lone = scriptedRun(1, '<b>markup</b> & "quotes"', '', { placement: 'pre', layers: '6', steps: '60' }, pre, pre);
-  const bad = scriptedRun(2, 'lr 5e-1', '', { placement: 'post', learningRate: 0.5, steps: '180' },
-    (s) => (s < 55 ? post(s) : Number.NaN), (s) => (s < 55 ? 3 * s ** 2 : Number.POSITIVE_INFINITY));
-  const killed = scriptedRun(3, 'killed', '', { placement: 'post', steps: '180' }, warm, warm, { failAt: 72 });
+  const lone = scriptedRun(
+    1,
+    '<b>markup</b> & "quotes"',
+    '',
+    { placement: 'pre', layers: '6', steps: '60' },
+    pre,
+    pre,
+  );
+  const bad = scriptedRun(
+    2,
+    'lr 5e-1',
+    '',
+    { placement: 'post', learningRate: 0.5, steps: '180' },
+    (s) => (s < 55 ? post(s) : Number.NaN),
+    (s) => (s < 55 ? 3 * s ** 2 : Number.POSITIVE_INFINITY),
+  );
+  const killed = scriptedRun(3, 'killed', '', { placement: 'post', steps: '180' }, warm, warm, {
+    failAt: 72,
+  });
   fake.add(undefined, [lone, bad, killed]);
   const pace = fake.stepMilliseconds;
   fake.stepMilliseconds = 0;

@@ -35,7 +35,7 @@ async function newPage(t) {
 }
 
 const note = (page, series = 'loss') =>
-  page.locator(`[data-series="${series}"] .note`).innerText({ timeout: 5000 });
+  page.locator(`[data-series="${series}"] .points`).textContent({ timeout: 5000 });
 
 test('a page shows runs that come later, takes the code out of its address and logs in', async (t) => {
   const { fake, address, page } = await open(t, { stepMilliseconds: 5 });
@@ -60,7 +60,7 @@ test('a page that loses its server keeps what it has, and comes back without gap
   await page.goto(address);
   await page.getByText('Pre-Norm · no warmup').waitFor();
   const training = fake.train(runs);
-  await until('points', async () => /^step\s+[1-9]\d of/.test(await note(page)));
+  await until('points', async () => /^[1-9]\d of/.test(await note(page)));
   const before = page.url();
   await fake.breakOff();
   await page.getByText('offline since').waitFor();
@@ -95,8 +95,14 @@ test('tabs share one stream, and each draws its own runs', async (t) => {
 test('a diverged run is a gap with its step; markup in a name is text', async (t) => {
   const { fake, address, page } = await open(t, { stepMilliseconds: 0 });
   const name = '<img src=x onerror=alert(1)> & "quotes"';
-  const bad = scriptedRun(40, name, '', { placement: 'post', steps: '180' },
-    (step) => (step < 55 ? 4 : Number.NaN), (step) => (step < 55 ? step ** 2 : Infinity));
+  const bad = scriptedRun(
+    40,
+    name,
+    '',
+    { placement: 'post', steps: '180' },
+    (step) => (step < 55 ? 4 : Number.NaN),
+    (step) => (step < 55 ? step ** 2 : Infinity),
+  );
   fake.add(undefined, [bad]);
   await page.goto(address);
   await page.locator('tr.run').waitFor();
@@ -104,13 +110,13 @@ test('a diverged run is a gap with its step; markup in a name is text', async (t
   await page.getByText('diverged').first().waitFor();
   await until('the note', async () => (await note(page)).includes('55 of 55 points · ⚡'));
   assert.match(await note(page), /1 not finite, first at step 55/);
-  assert.equal(await page.locator('tr.run .name').innerText(), name);
+  assert.equal(await page.locator('tr.run .name').textContent(), name);
   assert.equal(await page.locator('#page img').count(), 0);
   assert.deepEqual(page.faults, []);
 });
 
 test('without a token the page says how to log in', async (t) => {
-  const { fake, port, page } = await open(t);
+  const { port, page } = await open(t);
   await page.goto(`http://127.0.0.1:${port}/`);
   await page.getByText('normlab open').first().waitFor();
   // A token that the server does not take: the same, and the bad one is forgotten.

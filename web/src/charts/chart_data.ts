@@ -5,15 +5,11 @@ import type { Series } from '../state/curve';
 export interface ChartData {
   steps: number[];
   values: (number | null | undefined)[][];
-  /** Points held that no log axis can show: zero or negative. */
-  offScale: number;
 }
 
 export function chartData(curves: readonly (Series | undefined)[]): ChartData {
-  const offScale = { count: 0 };
   const steps = unionOfSteps(curves);
-  const values = curves.map((curve) => spread(curve, steps, offScale));
-  return { steps, values, offScale: offScale.count };
+  return { steps, values: curves.map((curve) => spread(curve, steps)) };
 }
 
 function unionOfSteps(curves: readonly (Series | undefined)[]): number[] {
@@ -33,7 +29,6 @@ function unionOfSteps(curves: readonly (Series | undefined)[]): number[] {
 function spread(
   curve: Series | undefined,
   steps: readonly number[],
-  offScale: { count: number },
 ): (number | null | undefined)[] {
   if (!curve) return new Array(steps.length);
   const row: (number | null | undefined)[] = new Array(steps.length);
@@ -41,9 +36,7 @@ function spread(
   curve.steps.forEach((step, index) => {
     while ((steps[at] as number) < step) at++;
     const value = curve.values[index] as number;
-    const finite = Number.isFinite(value);
-    if (finite && value <= 0) offScale.count++;
-    row[at] = finite && value > 0 ? value : null;
+    row[at] = Number.isFinite(value) && value > 0 ? value : null;
   });
   return row;
 }

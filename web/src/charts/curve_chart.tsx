@@ -1,6 +1,7 @@
 // A chart of one series of all drawn runs, with its title and its note.
 import { useSignalEffect } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
+import { plannedSteps } from '../format/run_text';
 import type { DrawnSeries } from '../state/curve_store';
 import type { Live } from '../state/live';
 import { cursorStep, hoveredRun, zoom, zoomTo } from '../state/selection';
@@ -83,20 +84,16 @@ function Note({ live, series }: { live: Live; series: DrawnSeries }) {
   live.curves.version.value;
   const drawn = live.drawn.value;
   const curves = drawn.flatMap((run) => live.curves.curve(run)?.series.get(series) ?? []);
-  const offScale = chartData(curves).offScale;
   const problem = drawn.map((run) => live.curves.problem(run)).find((text) => text !== '');
   const loading = drawn.some((run) => live.curves.loading(run));
+  const text = problem
+    ? `could not be read: ${problem}; trying again`
+    : pointNote(curves) || (loading ? 'reading…' : drawn.length > 0 ? 'no points yet' : '');
   return (
     <div class="note">
       <span>step</span>
       <span class="space" />
-      {problem ? `could not be read: ${problem}; trying again` : null}
-      {!problem && curves.length === 0 && drawn.length > 0
-        ? loading
-          ? 'reading…'
-          : 'no points yet'
-        : null}
-      {problem ? null : pointNote(curves, offScale)}
+      <span class="points">{text}</span>
     </div>
   );
 }
@@ -132,7 +129,7 @@ function xRange(live: Live): [number, number] {
   let planned = 0;
   for (const run of live.drawn.value) {
     last = Math.max(last, live.curves.curve(run)?.series.get('loss')?.lastStep ?? 0);
-    planned = Math.max(planned, Number(live.runs.peek(run)?.progress?.steps ?? 0));
+    planned = Math.max(planned, plannedSteps(live.runs.peek(run) ?? {}));
   }
   return stepRange(last, planned);
 }

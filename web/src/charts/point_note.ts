@@ -2,7 +2,7 @@
 import { formatCount } from '../format/format';
 import type { Series } from '../state/curve';
 
-export function pointNote(curves: readonly Series[], offScale: number): string {
+export function pointNote(curves: readonly Series[]): string {
   const first = curves[0];
   if (!first) return '';
   const held = sum(curves, (curve) => curve.steps.length);
@@ -22,6 +22,7 @@ export function pointNote(curves: readonly Series[], offScale: number): string {
     const from = Math.min(...curves.map((curve) => curve.firstNonFiniteStep ?? Infinity));
     parts.push(`⚡\uFE0E ${formatCount(broken)} not finite, first at step ${formatCount(from)}`);
   }
+  const offScale = sum(curves, (curve) => curve.offLogAxis);
   if (offScale > 0) parts.push(`${formatCount(offScale)} at or below zero, off the log axis`);
   return parts.join(' · ');
 }

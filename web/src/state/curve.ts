@@ -16,6 +16,8 @@ export class Series {
   total = 0;
   nonFinite = 0;
   firstNonFiniteStep: number | undefined;
+  /** Finite points held that no log axis can show: zero or negative. */
+  offLogAxis = 0;
 
   get lastStep(): number {
     return this.steps.at(-1) ?? 0;
@@ -45,6 +47,8 @@ export class Series {
     if (!Number.isFinite(value)) {
       this.nonFinite++;
       this.firstNonFiniteStep ??= step;
+    } else if (value <= 0) {
+      this.offLogAxis++;
     }
   }
 
@@ -55,6 +59,7 @@ export class Series {
     this.values.length = keep;
     this.total -= cut.length;
     this.nonFinite -= cut.filter((value) => !Number.isFinite(value)).length;
+    this.offLogAxis -= cut.filter((value) => Number.isFinite(value) && value <= 0).length;
     if (this.nonFinite <= 0) this.firstNonFiniteStep = undefined;
   }
 }

@@ -1,11 +1,11 @@
 import type { CSSProperties } from 'preact';
 import { formatSetting, formatValue } from '../format/format';
+import { noteText, progressShare, progressText, timesText } from '../format/run_text';
 import { stateLook } from '../format/state';
 import type { RunJson } from '../gen/normlab/v1/run_pb';
 import type { DrawnSeries } from '../state/curve_store';
 import type { Live } from '../state/live';
 import { cursorStep, hoveredRun, selected, toggle } from '../state/selection';
-import { noteText, progressShare, progressText, timesText } from './run_text';
 
 export function RunRow({ live, id, inGroup }: { live: Live; id: string; inGroup: boolean }) {
   const run = live.runs.get(id);
@@ -14,7 +14,7 @@ export function RunRow({ live, id, inGroup }: { live: Live; id: string; inGroup:
   const isSelected = selected.value.includes(id);
   const line = isSelected ? live.looks.value.get(id) : undefined;
   const spec = run.effectiveSpec ?? run.spec ?? {};
-  const held = heldStep(live, id);
+  const held = isSelected ? heldStep(live, id) : 0;
   const style = line ? ({ '--run': line.colour } as CSSProperties) : {};
   const enter = () => {
     hoveredRun.value = isSelected ? id : undefined;
@@ -66,8 +66,8 @@ export function RunRow({ live, id, inGroup }: { live: Live; id: string; inGroup:
           aria-label="part of the run that is done"
         />
       </td>
-      <td class="number value">{valueText(live, run, id, 'loss')}</td>
-      <td class="number value">{valueText(live, run, id, 'gradient_norm')}</td>
+      <td class="number value">{valueText(live, run, id, isSelected, 'loss')}</td>
+      <td class="number value">{valueText(live, run, id, isSelected, 'gradient_norm')}</td>
       <td class="note-column secondary" title={timesText(run)}>
         {noteText(run)}
       </td>
@@ -83,13 +83,16 @@ function heldStep(live: Live, id: string): number {
 }
 
 // A drawn run: at the cursor, else its last point. Others: what their last state said, once ended;
-// while they run that would be old, and an old number that looks live is worse than none.
-function valueText(live: Live, run: RunJson, id: string, name: DrawnSeries): string {
-  live.curves.version.value;
-  const series = live.curves.curve(id)?.series.get(name);
-  const step = cursorStep.value;
-  if (series && step !== undefined) return formatValue(series.at(step));
-  if (series && series.values.length > 0) return formatValue(series.values.at(-1));
+// while they run that would be old, and an old number that looks live is worse than none. Only
+// drawn rows depend on the curves and the cursor, which change with every frame.
+function valueText(live: Live, run: RunJson, id: string, isDrawn: boolean, name: DrawnSeries) {
+  if (isDrawn) {
+    live.curves.version.value;
+    const series = live.curves.curve(id)?.series.get(name);
+    const step = cursorStep.value;
+    if (series && step !== undefined) return formatValue(series.at(step));
+    if (series && series.values.length > 0) return formatValue(series.values.at(-1));
+  }
   if (!stateLook(run.state).ended) return '';
   const final = name === 'loss' ? run.summary?.finalLoss : run.summary?.finalGradientNorm;
   return final === undefined ? '' : formatValue(Number(final));

@@ -11,8 +11,6 @@ import { RunRow } from './run_row';
 const closed = signal<ReadonlySet<string>>(new Set());
 
 export function RunTable({ live }: { live: Live }) {
-  const step = cursorStep.value;
-  const at = step === undefined ? '' : ` @ ${formatCount(step)}`;
   return (
     <div class="table">
       <table>
@@ -40,16 +38,7 @@ export function RunTable({ live }: { live: Live }) {
             <th scope="col" class="step" title="steps stored, of the steps in the run">
               step
             </th>
-            <th scope="col" class="number value" title="nats per token">
-              loss{at}
-            </th>
-            <th
-              scope="col"
-              class="number value"
-              title="L2 norm over all parameters, before clipping"
-            >
-              grad norm{at}
-            </th>
+            <ValueHeads />
             <th scope="col" class="note-column">
               note
             </th>
@@ -63,6 +52,22 @@ export function RunTable({ live }: { live: Live }) {
         ))}
       </table>
     </div>
+  );
+}
+
+// Apart from the table, because it changes with every move of the cursor.
+function ValueHeads() {
+  const step = cursorStep.value;
+  const at = step === undefined ? '' : ` @ ${formatCount(step)}`;
+  return (
+    <>
+      <th scope="col" class="number value" title="nats per token">
+        loss{at}
+      </th>
+      <th scope="col" class="number value" title="L2 norm over all parameters, before clipping">
+        grad norm{at}
+      </th>
+    </>
   );
 }
 

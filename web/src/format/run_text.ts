@@ -1,7 +1,8 @@
 // What a run's row says in words.
-import { formatCount, formatDuration, formatTime, formatUtc } from '../format/format';
-import { stateLook } from '../format/state';
+
 import type { RunJson } from '../gen/normlab/v1/run_pb';
+import { formatCount, formatDuration, formatTime, formatUtc } from './format';
+import { stateLook } from './state';
 
 /** 142/180. `held`: the last step of the curve, where the page has it. */
 export function progressText(run: RunJson, held = 0): string {
