@@ -66,8 +66,8 @@ absl::Status Conversation::Talk(const worker::v1::Hello& hello) {
     if (WaitForAssignment()) {
       SendLoop();
       TakeLeave();
-    } else {
-      context_.TryCancel();
+    } else if (!Ended()) {
+      context_.TryCancel();  // only then: it would hide the status with which the server ended it
     }
   }
   reader.join();

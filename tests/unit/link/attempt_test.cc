@@ -101,7 +101,8 @@ class AttemptTest : public testing::Test {
   static int64_t LastStep(const std::vector<Record>& records) {
     int64_t last = 0;
     for (const Record& record : records) {
-      if (record.has_step()) EXPECT_EQ(record.step().step(), ++last);
+      if (!record.has_step()) continue;
+      EXPECT_EQ(record.step().step(), ++last);
     }
     return last;
   }
