@@ -29,12 +29,12 @@ struct HttpOptions {
   // Further names under which the server may be addressed: "lab.example.org:8710", or with the
   // scheme that browsers use ("https://lab.example.org" behind a proxy with TLS). The address that
   // a connection came in on, and localhost, are allowed anyway.
-  std::vector<std::string> allowed_hosts;
+  std::vector<std::string> allowed_hosts = {};
 
   // The file at a URL path ("/", "/assets/index-Xy12.js"). May be empty: then there is no page.
-  std::function<std::optional<StaticFile>(std::string_view path)> static_file;
+  std::function<std::optional<StaticFile>(std::string_view path)> static_file = {};
   // The answer of GET /api/v1/settings.
-  std::function<std::string()> settings_json;
+  std::function<std::string()> settings_json = {};
 
   size_t max_connections = 1024;
   size_t max_header_bytes = 16 * 1024;
