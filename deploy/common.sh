@@ -1,0 +1,63 @@
+# Shared by the scripts of this folder; sourced, not run.
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=${NORMLAB_BUILD_DIR:-$root/build/release}
+
+say() { printf '\n== %s\n' "$*" >&2; }
+die() { printf 'normlab: %s\n' "$*" >&2; exit 1; }
+
+# list FILE: its lines without comments.
+list() { grep -v '^#' "$1"; }
+
+# Which of the package lists fits this system.
+distribution() {
+  local ID= VERSION_ID=
+  [ -r /etc/os-release ] && . /etc/os-release
+  local name="${ID:-unknown}-${VERSION_ID:-}"
+  [ -f "$root/deploy/packages/$name.txt" ] ||
+    die "this system ($name) is not one of those normlab is tested on: $(cd "$root/deploy/packages" && ls | grep -v '^test' | sed 's/\.txt$//' | tr '\n' ' ')"
+  printf '%s\n' "$name"
+}
+
+# install_packages FILE...: installs what is missing, or says exactly how.
+install_packages() {
+  local missing=() package
+  for package in $(for file in "$@"; do list "$file"; done); do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' ||
+      missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  local as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    if sudo -n true 2>/dev/null; then
+      as_root=(sudo -n)
+    else
+      die "packages are missing and this user cannot install them. Ask an administrator to run:
+  apt-get install --no-install-recommends ${missing[*]}"
+    fi
+  fi
+  say "installing ${#missing[@]} packages: ${missing[*]}"
+  "${as_root[@]}" apt-get update -qq >&2
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+}
+
+# python_environment FOLDER REQUIREMENTS: a virtual environment that holds just these, made once.
+python_environment() {
+  local folder=$1 requirements=$2 stamp
+  stamp=$(python3 --version; cat "$requirements")
+  [ -f "$folder/normlab-stamp" ] && [ "$(cat "$folder/normlab-stamp")" = "$stamp" ] && return 0
+  say "installing the Python packages of ${requirements#"$root/"} into ${folder#"$root/"} (minutes)"
+  [ -x "$folder/bin/python" ] || python3 -m venv "$folder"
+  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements" >&2
+  printf '%s\n' "$stamp" > "$folder/normlab-stamp"
+}
+
+# configure_and_build TARGET...: a Release build of the targets (all when none is named).
+configure_and_build() {
+  if [ ! -f "$build/build.ninja" ]; then
+    say "configuring"
+    cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release >&2
+  fi
+  say "building"
+  NINJA_STATUS='[%f/%t, %e s] ' ninja -C "$build" "$@" >&2
+}

@@ -1,0 +1,136 @@
+#include "server/main/config.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include "server/main/version.h"
+
+namespace normlab::server {
+namespace {
+
+constexpr char kFooter[] =
+    "Examples:\n"
+    "  normlabd                                        serve from the default data folder\n"
+    "  normlabd --data-dir /srv/normlab --http 127.0.0.1:8710\n"
+    "  normlabd --http 127.0.0.1:0 --grpc 127.0.0.1:0  take free ports (see endpoint.json)\n"
+    "  normlabd --config normlab.toml\n\n"
+    "The configuration file (TOML) has the long options as keys: http = \"127.0.0.1:8710\",\n"
+    "cpu-slots = 2, allowed-hosts = [\"lab.example.org\"]. Flags win over environment variables,\n"
+    "which win over the file.";
+
+std::filesystem::path Home() {
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') return home;
+  const passwd* account = getpwuid(geteuid());
+  return account != nullptr ? account->pw_dir : "/";
+}
+
+// Rewrites TOML as the options that CLI11 knows, so that ranges and unknown keys are checked in one
+// place. CLI11's own reader of configuration files understands only a part of TOML.
+class TomlConfig : public CLI::Config {
+ public:
+  std::string to_config(const CLI::App*, bool, bool, std::string) const override { return ""; }
+
+  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
+    std::stringstream text;
+    text << input.rdbuf();
+    toml::parse_result parsed = toml::parse(text.str());
+    if (!parsed) {
+      std::stringstream fault;
+      fault << "configuration file, line " << parsed.error().source().begin.line << ": "
+            << parsed.error().description();
+      throw CLI::FileError(fault.str(), CLI::ExitCodes::FileError);
+    }
+    std::vector<CLI::ConfigItem> items;
+    for (const auto& [key, node] : parsed.table()) {
+      CLI::ConfigItem item;
+      item.name = std::string(key.str());
+      if (const toml::array* array = node.as_array()) {
+        for (const toml::node& element : *array) item.inputs.push_back(TextOf(element));
+      } else {
+        item.inputs.push_back(TextOf(node));
+      }
+      items.push_back(std::move(item));
+    }
+    return items;
+  }
+
+ private:
+  static std::string TextOf(const toml::node& node) {
+    if (const auto* text = node.as_string()) return text->get();
+    std::stringstream out;
+    node.visit([&](const auto& value) {
+      if constexpr (toml::is_value<decltype(value)>) out << value.get();
+    });
+    return out.str();
+  }
+};
+
+}  // namespace
+
+std::filesystem::path DefaultDataDir() {
+  const char* data_home = std::getenv("XDG_DATA_HOME");
+  if (data_home != nullptr && *data_home == '/') return std::filesystem::path(data_home) / "normlab";
+  return Home() / ".local" / "share" / "normlab";
+}
+
+std::variant<Config, int> ReadConfig(int argc, const char* const* argv) {
+  Config config;
+  CLI::App app("normlabd: queues, trains and stores normlab's runs", "normlabd");
+  app.footer(kFooter);
+  app.set_version_flag("--version", NORMLAB_VERSION);
+  app.config_formatter(std::make_shared<TomlConfig>());
+  app.allow_config_extras(CLI::config_extras_mode::error);
+  app.set_config("--config", "", "configuration file (TOML)")->envname("NORMLAB_CONFIG");
+  config.data_dir = DefaultDataDir();
+  app.add_option("--data-dir", config.data_dir, "folder of everything that is kept")
+      ->envname("NORMLAB_DATA_DIR")
+      ->capture_default_str();
+  app.add_option("--http", config.http, "address of dashboard and JSON API; port 0: a free one")
+      ->envname("NORMLAB_HTTP")
+      ->capture_default_str();
+  app.add_option("--grpc", config.grpc, "address of the gRPC API; port 0: a free one")
+      ->envname("NORMLAB_GRPC")
+      ->capture_default_str();
+  app.add_option("--socket", config.socket, "unix socket (default: in the data folder)")
+      ->envname("NORMLAB_SOCKET");
+  app.add_option("--cpu-slots", config.cpu_slots,
+                 "runs that may use the CPU at a time, one thread each (0: one for each core)")
+      ->envname("NORMLAB_CPU_SLOTS")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  app.add_option("--allowed-hosts", config.allowed_hosts,
+                 "further host names under which browsers reach this server")
+      ->envname("NORMLAB_ALLOWED_HOSTS")
+      ->delimiter(',');
+  app.add_option("--cancel-grace", config.cancel_grace_seconds,
+                 "seconds between asking a trainer to end and killing it")
+      ->envname("NORMLAB_CANCEL_GRACE")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
+  app.add_option("--log-level", config.log_level, "trace, debug, info, warning, error or off")
+      ->envname("NORMLAB_LOG_LEVEL")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "off"}))
+      ->capture_default_str();
+  app.add_option("--trainer", config.trainer, "program that trains (default: beside this one)")
+      ->envname("NORMLAB_TRAINER");
+  app.add_option("--shepherd", config.shepherd,
+                 "program that watches over trainers (default: beside this one)")
+      ->envname("NORMLAB_SHEPHERD");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? 0 : 2;
+  }
+  config.data_dir = std::filesystem::absolute(config.data_dir).lexically_normal();
+  return config;
+}
+
+}  // namespace normlab::server

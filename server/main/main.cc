@@ -1,0 +1,39 @@
+// normlabd: see `normlabd --help` and docs/architecture.md.
+#include <sys/stat.h>
+
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <variant>
+
+#include "server/base/log.h"
+#include "server/base/strings.h"
+#include "server/main/config.h"
+#include "server/main/server.h"
+
+int main(int argc, char** argv) {
+  std::variant<normlab::server::Config, int> read = normlab::server::ReadConfig(argc, argv);
+  if (const int* code = std::get_if<int>(&read)) return *code;
+  normlab::server::Config& config = std::get<normlab::server::Config>(read);
+  umask(077);
+  normlab::StartLogging(config.log_level);
+  // Blocked in every thread, and taken by the one that waits for them here.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  normlab::server::Server server(std::move(config));
+  if (const absl::Status status = server.Start(); !status.ok()) {
+    std::fprintf(stderr, "normlabd: %s\n", std::string(status.message()).c_str());
+    return 1;
+  }
+  int caught = 0;
+  sigwait(&signals, &caught);
+  normlab::LogInfo("stopping", {{"signal", normlab::StrCat(caught)}});
+  server.Stop();
+  normlab::LogInfo("stopped");
+  return 0;
+}

@@ -1,0 +1,201 @@
+#include "server/main/server.h"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "server/base/ids.h"
+#include "server/base/log.h"
+#include "server/base/strings.h"
+#include "server/domain/settings.h"
+#include "server/executor/local_executor.h"
+#include "server/main/version.h"
+#include "server/scheduler/inventory.h"
+#include "web/embed/assets.h"
+
+namespace normlab::server {
+namespace {
+
+constexpr int kPoolThreads = 4;
+constexpr size_t kLongestSocketPath = 107;
+
+struct HostPort {
+  std::string host;
+  uint16_t port = 0;
+};
+
+absl::StatusOr<HostPort> ParseAddress(std::string_view option, const std::string& address) {
+  const size_t colon = address.rfind(':');
+  HostPort parsed;
+  bool good = colon != std::string::npos && colon > 0;
+  if (good) {
+    const char* const end = address.data() + address.size();
+    const auto [stop, error] = std::from_chars(address.data() + colon + 1, end, parsed.port);
+    good = error == std::errc() && stop == end;
+    parsed.host = address.substr(0, colon);
+    if (parsed.host.starts_with('[') && parsed.host.ends_with(']')) {
+      parsed.host = parsed.host.substr(1, parsed.host.size() - 2);
+    }
+  }
+  if (!good) {
+    return absl::InvalidArgumentError(
+        StrCat(option, " ", address, " is not HOST:PORT, such as 127.0.0.1:8710"));
+  }
+  return parsed;
+}
+
+std::string JoinAddress(const std::string& host, uint16_t port) {
+  return host.find(':') == std::string::npos ? StrCat(host, ":", port)
+                                             : StrCat("[", host, "]:", port);
+}
+
+std::optional<http::StaticFile> FindStaticFile(std::string_view path) {
+  const web::Asset* asset = web::FindAsset(path);
+  if (asset == nullptr) return std::nullopt;
+  http::StaticFile file;
+  file.content_type = asset->content_type;
+  file.etag = asset->etag;
+  file.bytes = asset->bytes;
+  file.gzip = asset->gzip;
+  file.immutable = asset->immutable;
+  return file;
+}
+
+}  // namespace
+
+absl::Status Server::Start() {
+  if (auto status = MakePrivateDirectory(config_.data_dir); !status.ok()) return status;
+  absl::StatusOr<FileLock> lock = FileLock::Take(config_.data_dir / "lock");
+  if (!lock.ok()) return lock.status();
+  lock_ = *std::move(lock);
+  if (auto status = OpenStore(); !status.ok()) return status;
+  if (auto status = StartParts(); !status.ok()) return status;
+  absl::StatusOr<std::filesystem::path> socket = SocketPath();
+  if (!socket.ok()) return socket.status();
+  auto worker_service = std::make_unique<rpc::WorkerService>(*dispatcher_, *store_, *pool_);
+  rpc_ = std::make_unique<rpc::RpcServer>(*api_, std::move(worker_service));
+  if (auto parsed = ParseAddress("--grpc", config_.grpc).status(); !parsed.ok()) return parsed;
+  if (auto status = rpc_->Start({config_.grpc, *socket}); !status.ok()) return status;
+  if (auto status = StartHttp(); !status.ok()) return status;
+  // Trainers look here for their server, so it must be true before any of them is started.
+  if (auto status = WriteEndpoint(*socket); !status.ok()) return status;
+  if (auto status = dispatcher_->Start(); !status.ok()) return status;
+  LogInfo("serving", {{"version", NORMLAB_VERSION},
+                      {"http", http_url()},
+                      {"grpc", rpc_->address()},
+                      {"socket", socket->string()},
+                      {"data", config_.data_dir.string()}});
+  return absl::OkStatus();
+}
+
+absl::Status Server::OpenStore() {
+  storage::Store::Options options;
+  options.path = config_.data_dir / "normlab.db";
+  options.clock = &clock_;
+  options.publish = [this](const std::vector<domain::EventPtr>& events, uint64_t sequence) {
+    progress_.Note(events);
+    if (hub_) hub_->Publish(events, sequence);
+  };
+  absl::StatusOr<std::unique_ptr<storage::Store>> store = storage::Store::Open(std::move(options));
+  if (!store.ok()) return store.status();
+  store_ = *std::move(store);
+  hub_ = std::make_unique<stream::Hub>(store_->opened_at_sequence());
+  users_ = std::make_unique<app::Users>(*store_, clock_);
+  return users_->Load(config_.data_dir / "owner-token");
+}
+
+absl::Status Server::StartParts() {
+  if (auto status = MakePrivateDirectory(config_.data_dir / "attempts"); !status.ok()) {
+    return status;
+  }
+  app::Dispatcher::Options options;
+  options.data_dir = config_.data_dir;
+  options.devices = scheduler::FindDevices(config_.cpu_slots);
+  options.clock = &clock_;
+  options.cancel_grace =
+      std::chrono::milliseconds(static_cast<int64_t>(config_.cancel_grace_seconds * 1000));
+  executor::LocalExecutorOptions local;
+  local.shepherd_path = config_.shepherd;
+  local.trainer_path = config_.trainer;
+  options.make_executor = [local](executor::Executor::ExitCallback on_exit) {
+    return std::make_unique<executor::LocalExecutor>(local, std::move(on_exit));
+  };
+  int64_t cpu_slots = 0;
+  for (const scheduler::Device& device : options.devices) {
+    if (device.kind == scheduler::DeviceKind::kCpu) ++cpu_slots;
+  }
+  dispatcher_ = std::make_unique<app::Dispatcher>(*store_, std::move(options));
+  pool_ = std::make_unique<app::Pool>(kPoolThreads);
+  api_ = std::make_unique<app::ServerApi>(app::ServerApi::Parts{
+      *store_, *hub_, *dispatcher_, *users_, progress_, *pool_, clock_,
+      {cpu_slots, scheduler::UsableMemory()}});
+  return absl::OkStatus();
+}
+
+absl::Status Server::StartHttp() {
+  const absl::StatusOr<HostPort> address = ParseAddress("--http", config_.http);
+  if (!address.ok()) return address.status();
+  http::HttpOptions options;
+  options.host = address->host;
+  options.port = address->port;
+  options.allowed_hosts = config_.allowed_hosts;
+  options.static_file = FindStaticFile;
+  options.settings_json = domain::SettingsToJson;
+  http_ = std::make_unique<http::HttpServer>(*api_, std::move(options));
+  const absl::StatusOr<uint16_t> port = http_->Start();
+  if (!port.ok()) return port.status();
+  http_address_ = JoinAddress(address->host, *port);
+  api_->set_dashboard_url(http_url());
+  return absl::OkStatus();
+}
+
+std::string Server::http_url() const { return StrCat("http://", http_address_); }
+
+// In the data folder, or, where that makes too long a path for a socket, in a private folder of
+// this user's elsewhere; endpoint.json says where.
+absl::StatusOr<std::filesystem::path> Server::SocketPath() const {
+  std::filesystem::path socket = config_.socket;
+  if (socket.empty()) socket = config_.data_dir / "sock" / "normlab.sock";
+  if (config_.socket.empty() && socket.string().size() > kLongestSocketPath) {
+    const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+    const std::filesystem::path base =
+        runtime != nullptr && *runtime == '/'
+            ? std::filesystem::path(runtime) / "normlab"
+            : std::filesystem::path(StrCat("/tmp/normlab-", geteuid()));
+    if (auto status = MakePrivateDirectory(base); !status.ok()) return status;
+    socket = base / Sha256Hex(config_.data_dir.string()).substr(0, 16) / "normlab.sock";
+  }
+  if (auto status = MakePrivateDirectory(socket.parent_path()); !status.ok()) return status;
+  return socket;
+}
+
+absl::Status Server::WriteEndpoint(const std::filesystem::path& socket) {
+  const nlohmann::json endpoint = {{"http", http_address_},
+                                   {"grpc", rpc_->address()},
+                                   {"socket", socket.string()},
+                                   {"pid", getpid()},
+                                   {"start_time", clock_.WallMicros()},
+                                   {"token", users_->owner_token()}};
+  absl::Status status =
+      WritePrivateFile(config_.data_dir / "endpoint.json", endpoint.dump(2) + "\n");
+  endpoint_written_ = status.ok();
+  return status;
+}
+
+void Server::Stop() {
+  // First the faces, whose calls use everything behind them; then those who write.
+  if (endpoint_written_) {
+    unlink((config_.data_dir / "endpoint.json").c_str());
+    endpoint_written_ = false;
+  }
+  if (http_) http_->Stop();
+  if (rpc_) rpc_->Stop();
+  if (dispatcher_) dispatcher_->Stop();
+  if (pool_) pool_->Stop();
+  if (store_) store_->writer().Stop();
+}
+
+}  // namespace normlab::server

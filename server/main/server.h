@@ -1,0 +1,64 @@
+// The server, put together: the one place that knows every part.
+#ifndef NORMLAB_SERVER_MAIN_SERVER_H_
+#define NORMLAB_SERVER_MAIN_SERVER_H_
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "server/app/dispatcher.h"
+#include "server/app/pool.h"
+#include "server/app/server_api.h"
+#include "server/app/users.h"
+#include "server/base/clock.h"
+#include "server/base/files.h"
+#include "server/http/http_server.h"
+#include "server/main/config.h"
+#include "server/rpc/rpc_server.h"
+#include "server/storage/store.h"
+#include "server/stream/hub.h"
+
+namespace normlab::server {
+
+class Server {
+ public:
+  explicit Server(Config config) : config_(std::move(config)) {}
+  ~Server() { Stop(); }
+
+  // Opens the data folder, takes over what an earlier server left running, serves, and says where
+  // in endpoint.json. On an error, one line that names it, nothing is left behind.
+  absl::Status Start();
+  // Stops serving; what trains goes on and is taken over by the next server.
+  void Stop();
+
+  std::string http_url() const;
+  const std::string& grpc_address() const { return rpc_->address(); }
+
+ private:
+  absl::Status OpenStore();
+  absl::Status StartParts();
+  absl::Status StartHttp();
+  absl::StatusOr<std::filesystem::path> SocketPath() const;
+  absl::Status WriteEndpoint(const std::filesystem::path& socket);
+
+  Config config_;
+  SystemClock clock_;
+  std::optional<FileLock> lock_;
+  std::unique_ptr<stream::Hub> hub_;
+  app::ProgressBoard progress_;
+  std::unique_ptr<storage::Store> store_;
+  std::unique_ptr<app::Users> users_;
+  std::unique_ptr<app::Pool> pool_;
+  std::unique_ptr<app::Dispatcher> dispatcher_;
+  std::unique_ptr<app::ServerApi> api_;
+  std::unique_ptr<rpc::RpcServer> rpc_;
+  std::unique_ptr<http::HttpServer> http_;
+  std::string http_address_;
+  bool endpoint_written_ = false;
+};
+
+}  // namespace normlab::server
+
+#endif  // NORMLAB_SERVER_MAIN_SERVER_H_

@@ -1,0 +1,140 @@
+#include "server/rpc/services.h"
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "normlab/v1/device_service.grpc.pb.h"
+#include "normlab/v1/experiment_service.grpc.pb.h"
+#include "normlab/v1/run_service.grpc.pb.h"
+#include "normlab/v1/user_service.grpc.pb.h"
+#include "server/rpc/status.h"
+#include "server/rpc/watch_stream.h"
+
+namespace normlab::rpc {
+namespace {
+
+using app::Api;
+using app::Principal;
+using grpc::CallbackServerContext;
+using grpc::ServerUnaryReactor;
+
+// Answers with what `call` returns for the caller, from the api's pool. The request that `call`
+// reads lives until Finish.
+template <typename Response>
+ServerUnaryReactor* Answer(CallbackServerContext* context, Api& api, Response* response,
+                           std::function<absl::StatusOr<Response>(const Principal&)> call) {
+  ServerUnaryReactor* const reactor = context->DefaultReactor();
+  api.Post([&api, response, reactor, token = BearerToken(*context), call = std::move(call)] {
+    const absl::StatusOr<Principal> principal = api.Authenticate(token);
+    if (!principal.ok()) {
+      reactor->Finish(ToGrpc(principal.status()));
+      return;
+    }
+    absl::StatusOr<Response> result = call(*principal);
+    if (result.ok()) *response = *std::move(result);
+    reactor->Finish(ToGrpc(result.status()));
+  });
+  return reactor;
+}
+
+// Declares one unary method that passes its request on.
+#define NORMLAB_UNARY(Method, Request, Response)                                           \
+  ServerUnaryReactor* Method(CallbackServerContext* context, const v1::Request* request,   \
+                             v1::Response* response) override {                            \
+    return Answer<v1::Response>(context, api_, response, [this, request](const Principal& who) { \
+      return api_.Method(who, *request);                                                   \
+    });                                                                                    \
+  }
+
+// The same for methods whose request says nothing.
+#define NORMLAB_UNARY_EMPTY(Method, Request, Response)                                      \
+  ServerUnaryReactor* Method(CallbackServerContext* context, const v1::Request*,            \
+                             v1::Response* response) override {                             \
+    return Answer<v1::Response>(context, api_, response,                                    \
+                                [this](const Principal& who) { return api_.Method(who); }); \
+  }
+
+using RunServiceBase = v1::RunService::WithCallbackMethod_CreateRun<
+    v1::RunService::WithCallbackMethod_GetRun<v1::RunService::WithCallbackMethod_ListRuns<
+        v1::RunService::WithCallbackMethod_CancelRun<v1::RunService::WithCallbackMethod_ReadSeries<
+            v1::RunService::WithRawCallbackMethod_WatchRuns<v1::RunService::Service>>>>>>;
+
+class RunServiceImpl final : public RunServiceBase {
+ public:
+  RunServiceImpl(Api& api, WatchRegistry& registry) : api_(api), registry_(registry) {}
+  NORMLAB_UNARY(CreateRun, CreateRunRequest, Run)
+  NORMLAB_UNARY(GetRun, GetRunRequest, Run)
+  NORMLAB_UNARY(ListRuns, ListRunsRequest, ListRunsResponse)
+  NORMLAB_UNARY(CancelRun, CancelRunRequest, Run)
+  NORMLAB_UNARY(ReadSeries, ReadSeriesRequest, ReadSeriesResponse)
+
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* WatchRuns(CallbackServerContext* context,
+                                                        const grpc::ByteBuffer* request) override {
+    return StartWatchStream(api_, registry_, BearerToken(*context), *request);
+  }
+
+ private:
+  Api& api_;
+  WatchRegistry& registry_;
+};
+
+class ExperimentServiceImpl final : public v1::ExperimentService::CallbackService {
+ public:
+  explicit ExperimentServiceImpl(Api& api) : api_(api) {}
+  NORMLAB_UNARY(CreateExperiment, CreateExperimentRequest, Experiment)
+  NORMLAB_UNARY(GetExperiment, GetExperimentRequest, Experiment)
+  NORMLAB_UNARY(ListExperiments, ListExperimentsRequest, ListExperimentsResponse)
+  NORMLAB_UNARY_EMPTY(ListPresets, ListPresetsRequest, ListPresetsResponse)
+
+ private:
+  Api& api_;
+};
+
+class DeviceServiceImpl final : public v1::DeviceService::CallbackService {
+ public:
+  explicit DeviceServiceImpl(Api& api) : api_(api) {}
+  NORMLAB_UNARY_EMPTY(ListDevices, ListDevicesRequest, ListDevicesResponse)
+
+ private:
+  Api& api_;
+};
+
+class UserServiceImpl final : public v1::UserService::CallbackService {
+ public:
+  explicit UserServiceImpl(Api& api) : api_(api) {}
+  NORMLAB_UNARY_EMPTY(GetMe, GetMeRequest, User)
+  NORMLAB_UNARY_EMPTY(CreateLoginCode, CreateLoginCodeRequest, CreateLoginCodeResponse)
+
+  // The one call without a token: the code stands for one.
+  ServerUnaryReactor* ExchangeLoginCode(CallbackServerContext* context,
+                                        const v1::ExchangeLoginCodeRequest* request,
+                                        v1::ExchangeLoginCodeResponse* response) override {
+    ServerUnaryReactor* const reactor = context->DefaultReactor();
+    api_.Post([this, reactor, request, response] {
+      absl::StatusOr<v1::ExchangeLoginCodeResponse> result = api_.ExchangeLoginCode(*request);
+      if (result.ok()) *response = *std::move(result);
+      reactor->Finish(ToGrpc(result.status()));
+    });
+    return reactor;
+  }
+
+ private:
+  Api& api_;
+};
+
+#undef NORMLAB_UNARY
+#undef NORMLAB_UNARY_EMPTY
+
+}  // namespace
+
+std::vector<std::unique_ptr<grpc::Service>> MakeServices(Api& api, WatchRegistry& registry) {
+  std::vector<std::unique_ptr<grpc::Service>> services;
+  services.push_back(std::make_unique<RunServiceImpl>(api, registry));
+  services.push_back(std::make_unique<ExperimentServiceImpl>(api));
+  services.push_back(std::make_unique<DeviceServiceImpl>(api));
+  services.push_back(std::make_unique<UserServiceImpl>(api));
+  return services;
+}
+
+}  // namespace normlab::rpc

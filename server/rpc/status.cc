@@ -1,0 +1,37 @@
+#include "server/rpc/status.h"
+
+#include "absl/strings/cord.h"
+#include "absl/strings/match.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+
+namespace normlab::rpc {
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  const std::string message(status.message());
+  google::rpc::Status details;
+  details.set_code(static_cast<int>(status.code()));
+  details.set_message(message);
+  google::rpc::ErrorInfo info;
+  info.set_reason(absl::StatusCodeToString(status.code()));
+  info.set_domain("normlab");
+  details.add_details()->PackFrom(info);
+  status.ForEachPayload([&](absl::string_view type_url, const absl::Cord& payload) {
+    google::protobuf::Any& any = *details.add_details();
+    any.set_type_url(std::string(type_url));
+    any.set_value(std::string(payload));
+  });
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), message,
+                      details.SerializeAsString());
+}
+
+std::string BearerToken(const grpc::ServerContextBase& context) {
+  static constexpr char kScheme[] = "Bearer ";
+  const auto found = context.client_metadata().find("authorization");
+  if (found == context.client_metadata().end()) return "";
+  const std::string value(found->second.data(), found->second.size());
+  return value.starts_with(kScheme) ? value.substr(sizeof(kScheme) - 1) : "";
+}
+
+}  // namespace normlab::rpc

@@ -1,0 +1,221 @@
+#include "server/rpc/worker_service.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/base/log.h"
+#include "server/base/mutex.h"
+#include "server/base/strings.h"
+#include "server/rpc/status.h"
+
+namespace normlab::rpc {
+namespace {
+
+using worker::v1::AttachRequest;
+using worker::v1::AttachResponse;
+using worker::v1::Hello;
+using worker::v1::RecordBatch;
+
+// Batches handed to the writer and not yet stored; beyond that the trainer waits, in its spool.
+constexpr int kMaxOutstanding = 4;
+
+// One trainer's stream. Reads go on while earlier batches are being stored; acknowledgements that
+// pile up during a write become one. Everything is under mutex_.
+class Session : public grpc::ServerBidiReactor<AttachRequest, AttachResponse>,
+                public std::enable_shared_from_this<Session> {
+ public:
+  Session(app::Dispatcher& dispatcher, storage::Store& store, app::Pool& pool)
+      : dispatcher_(dispatcher), store_(store), pool_(pool) {}
+
+  void Start() {
+    MutexLock lock(mutex_);
+    self_ = shared_from_this();
+    Read();
+  }
+
+  void OnReadDone(bool ok) override {
+    MutexLock lock(mutex_);
+    reading_ = false;
+    if (!ok) {
+      closed_ = true;
+    } else if (request_.has_hello() && !greeted_) {
+      greeted_ = true;
+      pool_.Post([self = shared_from_this(), hello = request_.hello()] { self->Greet(hello); });
+    } else if (request_.has_records() && attempt_id_ != 0) {
+      StoreRecords();
+    } else {
+      Fail(absl::InvalidArgumentError("hello comes first and once, then records"));
+    }
+    Advance();
+  }
+
+  void OnWriteDone(bool ok) override {
+    MutexLock lock(mutex_);
+    writing_ = false;
+    if (!ok) closed_ = true;
+    Advance();
+  }
+
+  void OnCancel() override {
+    MutexLock lock(mutex_);
+    closed_ = true;
+    Advance();
+  }
+
+  void OnDone() override {
+    std::shared_ptr<Session> self;
+    int64_t attempt = 0;
+    {
+      MutexLock lock(mutex_);
+      self = std::move(self_);
+      attempt = attempt_id_;
+    }
+    if (attempt != 0) LogInfo("trainer detached", {{"run", run_}});
+  }
+
+ private:
+  void Greet(const Hello& hello) {
+    absl::StatusOr<app::Dispatcher::Attached> attached = dispatcher_.Attach(
+        hello.run(), hello.attempt(), hello.token(), [weak = weak_from_this()] {
+          if (const std::shared_ptr<Session> self = weak.lock()) self->Stop();
+        });
+    MutexLock lock(mutex_);
+    if (!attached.ok()) {
+      LogWarning("trainer turned away",
+                 {{"run", hello.run()}, {"reason", std::string(attached.status().message())}});
+      Fail(attached.status());
+      return Advance();
+    }
+    LogInfo("trainer attached", {{"run", hello.run()},
+                                 {"attempt", StrCat(hello.attempt())},
+                                 {"pid", StrCat(hello.pid())},
+                                 {"engine", hello.engine_version()},
+                                 {"stored", StrCat(attached->persisted_sequence)}});
+    run_ = hello.run();
+    attempt_id_ = attached->attempt_id;
+    acked_ = stored_ = attached->persisted_sequence;
+    AttachResponse response;
+    *response.mutable_assignment()->mutable_effective_spec() = attached->effective_spec;
+    response.mutable_assignment()->set_device(attached->device);
+    response.mutable_assignment()->set_persisted_sequence(attached->persisted_sequence);
+    first_ = std::move(response);
+    Advance();
+  }
+
+  void StoreRecords() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    RecordBatch& batch = *request_.mutable_records();
+    const uint64_t first = batch.first_sequence();
+    std::vector<std::string> records;
+    records.reserve(static_cast<size_t>(batch.records_size()));
+    for (std::string& record : *batch.mutable_records()) records.push_back(std::move(record));
+    const uint64_t last = first + records.size() - 1;
+    if (records.empty() || first == 0) {
+      return Fail(absl::InvalidArgumentError("a batch needs records and a first sequence above 0"));
+    }
+    ++outstanding_;
+    store_.writer().Submit(
+        [this, self = shared_from_this(), first, attempt = attempt_id_,
+         records = std::move(records)](storage::WriteContext& context) {
+          return store_.attempt_log().Append(context, attempt, first, records);
+        },
+        [self = shared_from_this(), last](const absl::Status& status) {
+          self->Stored(last, status);
+        });
+  }
+
+  // On the writer's thread.
+  void Stored(uint64_t last, const absl::Status& status) {
+    MutexLock lock(mutex_);
+    --outstanding_;
+    if (status.ok()) {
+      stored_ = std::max(stored_, last);
+    } else {
+      // The trainer keeps what was not acknowledged and comes back with it.
+      Fail(status);
+    }
+    Advance();
+  }
+
+  void Stop() {
+    MutexLock lock(mutex_);
+    stop_wanted_ = true;
+    Advance();
+  }
+
+  void Fail(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (error_.ok()) error_ = status;
+  }
+
+  // Does whatever can be done next.
+  void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (finished_) return;
+    if (!writing_) {
+      if (closed_ || !error_.ok()) {
+        finished_ = true;
+        return Finish(ToGrpc(error_));
+      }
+      WriteNext();
+    }
+    // The next request may be read once the one at hand was taken over: a hello is, when the
+    // assignment has been made.
+    const bool ready = !greeted_ || attempt_id_ != 0;
+    if (ready && !reading_ && !closed_ && outstanding_ < kMaxOutstanding) Read();
+  }
+
+  void Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    reading_ = true;
+    StartRead(&request_);
+  }
+
+  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    response_.Clear();
+    if (first_) {
+      response_ = *std::exchange(first_, std::nullopt);
+    } else if (attempt_id_ != 0 && stop_wanted_ && !stop_sent_) {
+      stop_sent_ = true;
+      response_.mutable_stop();
+    } else if (stored_ > acked_) {
+      acked_ = stored_;
+      response_.mutable_ack()->set_sequence(acked_);
+    } else {
+      return;
+    }
+    writing_ = true;
+    StartWrite(&response_);
+  }
+
+  app::Dispatcher& dispatcher_;
+  storage::Store& store_;
+  app::Pool& pool_;
+  Mutex mutex_;
+  std::shared_ptr<Session> self_ ABSL_GUARDED_BY(mutex_);  // until gRPC is done with this
+  AttachRequest request_;
+  AttachResponse response_;
+  std::optional<AttachResponse> first_ ABSL_GUARDED_BY(mutex_);
+  std::string run_;
+  int64_t attempt_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t stored_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t acked_ ABSL_GUARDED_BY(mutex_) = 0;
+  int outstanding_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status error_ ABSL_GUARDED_BY(mutex_);
+  bool greeted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;  // the trainer is gone or has no more to say
+  bool stop_wanted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stop_sent_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace
+
+grpc::ServerBidiReactor<AttachRequest, AttachResponse>* WorkerService::Attach(
+    grpc::CallbackServerContext*) {
+  auto session = std::make_shared<Session>(dispatcher_, store_, pool_);
+  session->Start();
+  return session.get();
+}
+
+}  // namespace normlab::rpc
