@@ -228,6 +228,7 @@ export class FakeServer {
     const path = url.pathname.slice('/api/v1'.length);
     if (path === '/runs')
       return json(200, { runs: [...this.runs.values()].map((one) => one.run).reverse() });
+    if (path === '/me') return json(200, { name: 'lab1', role: 'admin' });
     if (path === '/experiments') return json(200, { experiments: this.experiments });
     if (path === '/presets') return json(200, { presets: this.presets });
     if (path === '/events') return this.watch(url, request, response);

@@ -7,7 +7,7 @@ import type {
 } from '../gen/normlab/v1/experiment_service_pb';
 import type { RunJson } from '../gen/normlab/v1/run_pb';
 import type { ListRunsResponseJson } from '../gen/normlab/v1/run_service_pb';
-import type { ExchangeLoginCodeResponseJson } from '../gen/normlab/v1/user_service_pb';
+import type { ExchangeLoginCodeResponseJson, UserJson } from '../gen/normlab/v1/user_service_pb';
 import type { SeriesAnswer } from './events';
 
 export class ApiError extends Error {
@@ -38,6 +38,10 @@ export class Client {
   async listExperiments(): Promise<ExperimentJson[]> {
     const answer: ListExperimentsResponseJson = await this.get('/experiments?page_size=1000');
     return answer.experiments ?? [];
+  }
+
+  getMe(): Promise<UserJson> {
+    return this.get('/me');
   }
 
   async listPresets(): Promise<PresetJson[]> {

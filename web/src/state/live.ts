@@ -23,6 +23,8 @@ export class Live implements StreamListener {
   readonly listed = signal(false);
   /** Why the lists could not be read, in words; empty when they could. */
   readonly problem = signal('');
+  /** Name of whoever is logged in. */
+  readonly user = signal('');
   readonly curves: CurveStore;
   readonly groups = computed(() =>
     groupRuns(this.runs.ids.value, (id) => this.runs.peek(id)?.experiment),
@@ -108,12 +110,14 @@ export class Live implements StreamListener {
       this.client.listRuns(),
       this.client.listExperiments(),
       this.client.listPresets(),
+      this.client.getMe(),
     ]).then(
-      ([runs, experiments, presets]) =>
+      ([runs, experiments, presets, me]) =>
         batch(() => {
           this.asked.clear();
           this.experiments.value = new Map(experiments.map((one) => [one.id ?? '', one]));
           this.presets.value = presets;
+          this.user.value = me.name ?? '';
           this.runs.takeList(runs, mark, true);
           this.listed.value = true;
           this.problem.value = '';

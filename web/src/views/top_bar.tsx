@@ -17,6 +17,7 @@ export function TopBar({ live }: { live: Live | undefined }) {
       <button type="button" class="quiet" title="Light, dark or as the system" onClick={nextTheme}>
         theme: {themeChoice.value}
       </button>
+      {live?.user.value ? <span title="logged in as">{live.user.value}</span> : null}
     </header>
   );
 }
