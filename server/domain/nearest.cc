@@ -65,7 +65,7 @@ std::optional<std::string> NearestOf(std::string_view written_as,
     }
   }
   // Beyond a third of its letters wrong, a suggestion is noise.
-  const double limit = std::max(2.0, static_cast<double>(written.size()) / 3.0);
+  const double limit = std::max(1.0, static_cast<double>(written.size()) / 3.0);
   return best_distance <= limit ? std::optional(*best) : std::nullopt;
 }
 

@@ -1,0 +1,27 @@
+// The commands of normlab, one file each. Each function adds its command to the program; the
+// command runs when it was the one given, and leaves its exit code in the context.
+#ifndef NORMLAB_CLIENT_COMMANDS_COMMANDS_H_
+#define NORMLAB_CLIENT_COMMANDS_COMMANDS_H_
+
+#include <CLI/CLI.hpp>
+
+#include "client/context.h"
+
+namespace normlab::client {
+
+void AddArticle(CLI::App& program, Context& context);
+void AddCancel(CLI::App& program, Context& context);
+void AddCompletion(CLI::App& program, Context& context);
+void AddDevices(CLI::App& program, Context& context);
+void AddDoctor(CLI::App& program, Context& context);
+void AddExport(CLI::App& program, Context& context);
+void AddLs(CLI::App& program, Context& context);
+void AddOpen(CLI::App& program, Context& context);
+void AddPlot(CLI::App& program, Context& context);
+void AddShow(CLI::App& program, Context& context);
+void AddSubmit(CLI::App& program, Context& context);
+void AddWatch(CLI::App& program, Context& context);
+
+}  // namespace normlab::client
+
+#endif  // NORMLAB_CLIENT_COMMANDS_COMMANDS_H_

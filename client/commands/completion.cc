@@ -1,0 +1,126 @@
+// normlab completion: scripts for shells, made from the program's own commands and settings.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+
+#include "client/commands/commands.h"
+#include "client/settings_flags.h"
+#include "server/domain/settings.h"
+
+namespace normlab::client {
+namespace {
+
+// Flags of one command: its own, and the program's.
+std::vector<std::string> FlagsOf(const CLI::App& command, const CLI::App& program) {
+  std::vector<std::string> flags;
+  for (const CLI::App* app : {&command, &program}) {
+    for (const CLI::Option* option : app->get_options()) {
+      // Of the two spellings of a setting only the first is offered.
+      if (!option->get_lnames().empty()) flags.push_back("--" + option->get_lnames().front());
+    }
+  }
+  return flags;
+}
+
+std::vector<std::string> CommandNames(const CLI::App& program) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : program.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+std::string Words(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+std::vector<std::string> ValuesOf(const domain::SettingInfo& setting) {
+  if (setting.type == domain::SettingType::kSwitch) return {"true", "false"};
+  return setting.choices;
+}
+
+std::string Bash(const CLI::App& program) {
+  std::string script =
+      "# bash completion of normlab. To use: source <(normlab completion bash)\n"
+      "_normlab() {\n"
+      "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command= i\n"
+      "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
+      "    case ${COMP_WORDS[i]} in -*) ;; *) command=${COMP_WORDS[i]}; break ;; esac\n"
+      "  done\n"
+      "  case $before in\n";
+  for (const domain::SettingInfo& setting : domain::Settings()) {
+    const std::vector<std::string> values = ValuesOf(setting);
+    if (values.empty()) continue;
+    script += fmt::format("    {}) COMPREPLY=($(compgen -W '{}' -- \"$word\")); return ;;\n",
+                          FlagName(setting.name), Words(values));
+  }
+  script +=
+      "    -o|--output|--out|--data-dir) COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n"
+      "  esac\n"
+      "  case $command in\n";
+  for (const CLI::App* command : program.get_subcommands({})) {
+    script += fmt::format("    {}) COMPREPLY=($(compgen -W '{}' -- \"$word\")) ;;\n",
+                          command->get_name(), Words(FlagsOf(*command, program)));
+  }
+  script += fmt::format("    *) COMPREPLY=($(compgen -W '{}' -- \"$word\")) ;;\n",
+                        Words(CommandNames(program)));
+  return script + "  esac\n}\ncomplete -F _normlab normlab\n";
+}
+
+std::string Zsh(const CLI::App& program) {
+  return "# zsh completion of normlab. To use: source <(normlab completion zsh)\n"
+         "autoload -U +X bashcompinit && bashcompinit\n" +
+         Bash(program);
+}
+
+// Text in single quotes of fish.
+std::string FishQuoted(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "'";
+}
+
+std::string Fish(const CLI::App& program) {
+  std::string script =
+      "# fish completion of normlab. To use: normlab completion fish | source\n"
+      "complete -c normlab -f\n";
+  for (const CLI::App* command : program.get_subcommands({})) {
+    script += fmt::format("complete -c normlab -n __fish_use_subcommand -a {} -d {}\n",
+                          command->get_name(), FishQuoted(command->get_description()));
+    for (const CLI::Option* option : command->get_options()) {
+      if (option->get_lnames().empty()) continue;
+      const domain::SettingInfo* setting = domain::FindSetting(option->get_lnames().front());
+      const std::vector<std::string> values =
+          setting == nullptr ? std::vector<std::string>{} : ValuesOf(*setting);
+      script +=
+          fmt::format("complete -c normlab -n '__fish_seen_subcommand_from {}' -l {}{}{} -d {}\n",
+                      command->get_name(), option->get_lnames().front(),
+                      option->get_items_expected_max() > 0 ? " -r" : "",
+                      values.empty() ? "" : fmt::format(" -a '{}'", Words(values)),
+                      FishQuoted(option->get_description()));
+    }
+  }
+  return script;
+}
+
+}  // namespace
+
+void AddCompletion(CLI::App& program, Context& context) {
+  auto shell = std::make_shared<std::string>();
+  CLI::App* command = program.add_subcommand("completion", "Print a shell's completion script");
+  command->add_option("shell", *shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  command->footer(
+      "Examples:\n  source <(normlab completion bash)\n"
+      "  normlab completion fish > ~/.config/fish/completions/normlab.fish");
+  command->callback([&context, &program, shell] {
+    context.terminal.Write(*shell == "bash"  ? Bash(program)
+                           : *shell == "zsh" ? Zsh(program)
+                                             : Fish(program));
+  });
+}
+
+}  // namespace normlab::client

@@ -1,0 +1,73 @@
+// normlab export: curves as files for other programs.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "client/commands/commands.h"
+#include "client/output_file.h"
+#include "client/read_curves.h"
+#include "client/run_ref.h"
+#include "client/term/text.h"
+#include "server/export/csv.h"
+#include "server/export/points_json.h"
+
+namespace normlab::client {
+namespace {
+
+using normlab::v1::Run;
+
+struct Options {
+  std::vector<std::string> references;
+  std::string format = "csv";
+  std::string path = "-";
+};
+
+void Report(Context& context, const std::string& path, int64_t rows) {
+  if (context.json) {
+    std::string json = "{\"path\":";
+    exporter::AppendJsonString(json, path);
+    context.terminal.Print(json + fmt::format(",\"rows\":{}}}", rows));
+  } else {
+    context.terminal.Print(fmt::format("{}: {} rows", Clean(path), CountText(rows)));
+  }
+}
+
+int Export(Context& context, const Options& options) {
+  const auto client = context.Connect();
+  if (!client.ok()) return context.Fail(client.status());
+  const absl::StatusOr<std::vector<Run>> runs = ResolveRuns(**client, options.references);
+  if (!runs.ok()) return context.Fail(runs.status());
+  const auto curves = ReadCurves(**client, *runs, {});
+  if (!curves.ok()) return context.Fail(curves.status());
+  if (options.path == "-") {
+    exporter::WriteCsv(*curves, {}, [&](std::string_view piece) { context.terminal.Write(piece); });
+    return kExitOk;
+  }
+  OutputFile file(options.path);
+  const int64_t rows =
+      exporter::WriteCsv(*curves, {}, [&](std::string_view piece) { file.Write(piece); });
+  if (absl::Status status = file.Commit(); !status.ok()) return context.Fail(status);
+  Report(context, options.path, rows);
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddExport(CLI::App& program, Context& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = program.add_subcommand("export", "Write the curves of runs to a file");
+  command->add_option("run", options->references, "Ids, prefixes of ids, or names")->required();
+  command->add_option("--format", options->format, "csv")
+      ->check(CLI::IsMember({"csv"}))
+      ->capture_default_str();
+  command->add_option("-o,--output", options->path, "File; - is standard output")
+      ->type_name("PATH")
+      ->capture_default_str();
+  command->footer(
+      "Examples:\n  normlab export 01J9ZK -o run.csv\n  normlab export 01J9ZK 01J9ZM | head\n"
+      "\nColumns: run,step,loss,gradient_norm,learning_rate, then every other series; run_id\n"
+      "follows run where names collide.");
+  command->callback([&context, options] { context.exit_code = Export(context, *options); });
+}
+
+}  // namespace normlab::client

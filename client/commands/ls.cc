@@ -1,0 +1,116 @@
+// normlab ls: the runs, newest first.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "client/commands/commands.h"
+#include "client/run_ref.h"
+#include "client/term/live_view.h"
+#include "client/term/table.h"
+#include "server/domain/settings.h"
+#include "server/export/number_text.h"
+
+namespace normlab::client {
+namespace {
+
+using normlab::v1::ListRunsRequest;
+using normlab::v1::Run;
+
+struct Options {
+  std::vector<std::string> states;
+  std::string experiment;
+  int limit = 50;
+};
+
+// "running", "STATE_RUNNING", "timed-out": any spelling of a state.
+absl::StatusOr<Run::State> ParseState(const std::string& text) {
+  std::string name;
+  for (const char c : text) {
+    name += c == '-' || c == ' ' ? '_' : static_cast<char>(std::toupper(static_cast<int>(c)));
+  }
+  if (name.rfind("STATE_", 0) != 0) name.insert(0, "STATE_");
+  Run::State state;
+  if (Run::State_Parse(name, &state) && state != Run::STATE_UNSPECIFIED) return state;
+  return absl::InvalidArgumentError(fmt::format(
+      "\"{}\" is no state; use queued, starting, running, pausing, paused, cancelling, succeeded, "
+      "failed, cancelled, diverged or timed-out",
+      Clean(text)));
+}
+
+std::string OptionalNumber(bool present, double value) {
+  return present ? exporter::ShortNumberText(value) : "";
+}
+
+Table RunTable(const std::vector<Run>& runs) {
+  Table table({{"id"},
+               {"state"},
+               {"name", Align::kLeft, /*shrinks=*/true},
+               {"placement"},
+               {"layers", Align::kRight},
+               {"rate", Align::kRight},
+               {"step", Align::kRight},
+               {"loss", Align::kRight},
+               {"grad norm", Align::kRight},
+               {"user"}});
+  const std::vector<std::string> ids = ShortIds(runs);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Run& run = runs[i];
+    const auto& summary = run.summary();
+    const normlab::v1::RunSpec& spec = run.has_effective_spec() ? run.effective_spec() : run.spec();
+    table.Add({{ids[i]},
+               {StateGlyph(run.state()) + " " + StateWord(run.state())},
+               {Clean(run.display_name())},
+               {Clean(domain::ValueText(spec, "placement"))},
+               {domain::ValueText(spec, "layers")},
+               {domain::ValueText(spec, "learning_rate")},
+               {fmt::format("{}/{}", run.progress().step(), domain::ValueText(spec, "steps"))},
+               {OptionalNumber(summary.has_final_loss(), summary.final_loss())},
+               {OptionalNumber(summary.has_final_gradient_norm(), summary.final_gradient_norm())},
+               {Clean(run.user())}});
+  }
+  return table;
+}
+
+int Ls(Context& context, const Options& options) {
+  ListRunsRequest request;
+  request.set_experiment(options.experiment);
+  for (const std::string& text : options.states) {
+    const absl::StatusOr<Run::State> state = ParseState(text);
+    if (!state.ok()) return context.FailUsage(std::string(state.status().message()));
+    request.add_states(*state);
+  }
+  const auto client = context.Connect();
+  if (!client.ok()) return context.Fail(client.status());
+  const absl::StatusOr<std::vector<Run>> runs = ListAllRuns(**client, request, options.limit);
+  if (!runs.ok()) return context.Fail(runs.status());
+  if (context.json) {
+    for (const Run& run : *runs) context.PrintJson(run);
+  } else if (!runs->empty()) {
+    RunTable(*runs).PrintTo(context.terminal);
+  } else if (context.terminal.smart()) {
+    context.terminal.Print("No runs. Start with: normlab article");
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddLs(CLI::App& program, Context& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = program.add_subcommand("ls", "List runs, newest first");
+  command->add_option("--state", options->states, "Only runs in this state; repeatable")
+      ->type_name("STATE")
+      ->expected(1)
+      ->take_all();
+  command->add_option("--experiment", options->experiment, "Only runs of this experiment")
+      ->type_name("ID");
+  command->add_option("-n,--limit", options->limit, "At most this many; 0 means all")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->footer(
+      "Examples:\n  normlab ls\n  normlab ls --state running --state queued\n"
+      "  normlab ls -n 0 --json      one run a line, as the API has it");
+  command->callback([&context, options] { context.exit_code = Ls(context, *options); });
+}
+
+}  // namespace normlab::client

@@ -1,0 +1,183 @@
+#include "client/preset_report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "client/output_file.h"
+#include "client/term/table.h"
+#include "server/export/csv.h"
+#include "server/export/number_text.h"
+#include "server/export/palette.h"
+#include "server/export/svg_plot.h"
+
+namespace normlab::client {
+namespace {
+
+using normlab::v1::ExperimentService;
+using normlab::v1::Preset;
+using normlab::v1::PresetRun;
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+struct Measured {
+  bool has_points = false;
+  double final_loss = kNone;
+  double max_gradient_norm = kNone;
+};
+
+// From the points themselves, so that table and CSV cannot differ.
+Measured MeasuredOf(const exporter::Curve& curve) {
+  Measured measured;
+  if (const exporter::Series* loss = curve.Find("loss"); loss && !loss->values.empty()) {
+    measured.has_points = true;
+    measured.final_loss = loss->values.back();
+  }
+  if (const exporter::Series* norm = curve.Find("gradient_norm"); norm) {
+    for (const double value : norm->values) {
+      if (std::isnan(measured.max_gradient_norm) || value > measured.max_gradient_norm) {
+        measured.max_gradient_norm = value;
+      }
+    }
+  }
+  return measured;
+}
+
+const PresetRun* PresetRunAt(const Preset& preset, size_t index) {
+  return index < static_cast<size_t>(preset.runs_size()) ? &preset.runs(static_cast<int>(index))
+                                                         : nullptr;
+}
+
+std::string PublishedText(const PresetRun* run, double value) {
+  return run != nullptr && run->has_published() ? exporter::ShortNumberText(value) : "";
+}
+
+Table ReportTable(const PresetReport& report) {
+  Table table({{"run", Align::kLeft, /*shrinks=*/true},
+               {"state"},
+               {"final loss", Align::kRight},
+               {"published", Align::kRight},
+               {"max grad norm", Align::kRight},
+               {"published", Align::kRight}});
+  for (size_t i = 0; i < report.runs.size() && i < report.curves.size(); ++i) {
+    const Measured measured = MeasuredOf(report.curves[i]);
+    const PresetRun* published = PresetRunAt(report.preset, i);
+    const auto number = [&](double value) {
+      return measured.has_points ? exporter::ShortNumberText(value) : "";
+    };
+    const auto state = report.runs[i].state();
+    table.Add(
+        {{Clean(report.runs[i].display_name()), exporter::CurveColour(report.curves[i].colour, i)},
+         {StateGlyph(state) + " " + StateWord(state)},
+         {number(measured.final_loss)},
+         {PublishedText(published, published ? published->published().final_loss() : 0)},
+         {number(measured.max_gradient_norm)},
+         {PublishedText(published, published ? published->published().max_gradient_norm() : 0)}});
+  }
+  return table;
+}
+
+void PrintBands(const PresetReport& report, Terminal& terminal) {
+  const Style& style = terminal.style();
+  if (!report.changed_settings.empty()) {
+    terminal.Print(
+        fmt::format("The published figures are for the preset's own settings; these "
+                    "runs have {}.",
+                    report.changed_settings));
+    return;
+  }
+  for (const PresetRun& run : report.preset.runs()) {
+    if (run.band().empty()) continue;
+    terminal.Print(style.Dim(fmt::format("{}: {}", Clean(run.display_name()), Clean(run.band()))));
+  }
+  if (!report.preset.source().empty()) {
+    terminal.Print(style.Dim("Published: " + Clean(report.preset.source())));
+  }
+}
+
+nlohmann::ordered_json JsonNumber(double value) {
+  if (std::isfinite(value)) return value;
+  return exporter::NumberText(value);
+}
+
+}  // namespace
+
+absl::StatusOr<Preset> FindPreset(ApiClient& client, const std::string& name) {
+  const auto answer = client.Call(client.experiments(), &ExperimentService::Stub::ListPresets,
+                                  normlab::v1::ListPresetsRequest());
+  if (!answer.ok()) return answer.status();
+  for (const Preset& preset : answer->presets()) {
+    if (preset.name() == name) return preset;
+  }
+  return absl::NotFoundError(fmt::format("the server has no preset \"{}\"", name));
+}
+
+std::vector<std::string> PresetColours(const Preset& preset) {
+  std::vector<std::string> colours;
+  for (const PresetRun& run : preset.runs()) colours.push_back(run.colour());
+  return colours;
+}
+
+void PrintReport(const PresetReport& report, Terminal& terminal) {
+  terminal.Print("");
+  // Aligned also where there is no terminal: a log is read by people.
+  const int width = terminal.smart() ? terminal.size().columns : 0;
+  for (const std::string& line : ReportTable(report).Aligned(terminal.style(), width)) {
+    terminal.Print(line);
+  }
+  terminal.Print("");
+  PrintBands(report, terminal);
+}
+
+std::string ReportJson(const PresetReport& report, const std::filesystem::path& csv,
+                       const std::filesystem::path& svg) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < report.runs.size() && i < report.curves.size(); ++i) {
+    const Measured measured = MeasuredOf(report.curves[i]);
+    nlohmann::ordered_json row;
+    row["id"] = report.runs[i].id();
+    row["run"] = report.runs[i].display_name();
+    row["state"] = normlab::v1::Run::State_Name(report.runs[i].state());
+    if (measured.has_points) {
+      row["finalLoss"] = JsonNumber(measured.final_loss);
+      row["maxGradientNorm"] = JsonNumber(measured.max_gradient_norm);
+    }
+    const PresetRun* published = PresetRunAt(report.preset, i);
+    if (published != nullptr && published->has_published()) {
+      row["publishedFinalLoss"] = published->published().final_loss();
+      row["publishedMaxGradientNorm"] = published->published().max_gradient_norm();
+      row["band"] = published->band();
+    }
+    rows.push_back(std::move(row));
+  }
+  const nlohmann::ordered_json json = {{"event", "report"},
+                                       {"preset", report.preset.name()},
+                                       {"changedSettings", report.changed_settings},
+                                       {"rows", rows},
+                                       {"csv", csv.string()},
+                                       {"svg", svg.string()}};
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+absl::StatusOr<int64_t> WriteReportCsv(const PresetReport& report,
+                                       const std::filesystem::path& path) {
+  OutputFile file(path);
+  const int64_t rows = exporter::WriteCsv(report.curves, {.main_series_only = true},
+                                          [&file](std::string_view piece) { file.Write(piece); });
+  if (absl::Status status = file.Commit(); !status.ok()) return status;
+  return rows;
+}
+
+absl::Status WriteReportSvg(const PresetReport& report, const std::filesystem::path& path) {
+  exporter::SvgOptions options;
+  options.title = report.preset.title();
+  options.footnote =
+      report.changed_settings.empty()
+          ? "normlab " + report.preset.name()
+          : fmt::format("normlab {} with {}", report.preset.name(), report.changed_settings);
+  return WriteFile(path, exporter::PlotSvg(report.curves, options));
+}
+
+}  // namespace normlab::client

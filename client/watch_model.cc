@@ -1,0 +1,133 @@
+#include "client/watch_model.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "server/export/palette.h"
+
+namespace normlab::client {
+namespace {
+
+using normlab::v1::Attempt;
+using normlab::v1::Run;
+using normlab::v1::WatchRunsResponse;
+
+void KeepUpTo(exporter::Series& series, int64_t step) {
+  const auto end = std::upper_bound(series.steps.begin(), series.steps.end(), step);
+  const auto count = static_cast<size_t>(end - series.steps.begin());
+  series.steps.resize(count);
+  series.values.resize(count);
+}
+
+// Last step of an attempt that belongs to the curve: the earliest checkpoint that a later attempt
+// went on from.
+int64_t LineageLimit(const Run& run, int32_t attempt) {
+  int64_t limit = std::numeric_limits<int64_t>::max();
+  for (const Attempt& later : run.attempts()) {
+    if (later.number() > attempt) limit = std::min(limit, later.resumed_from_step());
+  }
+  return limit;
+}
+
+void Remember(Run& run, const Attempt& attempt) {
+  for (Attempt& known : *run.mutable_attempts()) {
+    if (known.number() == attempt.number()) {
+      known = attempt;
+      return;
+    }
+  }
+  *run.add_attempts() = attempt;
+}
+
+void Append(exporter::Series& series, const normlab::v1::Column& column, int64_t limit) {
+  const int count = std::min(column.steps_size(), column.values_size());
+  for (int i = 0; i < count; ++i) {
+    if (column.steps(i) > limit) continue;  // of an attempt that was abandoned before
+    if (!series.steps.empty() && column.steps(i) <= series.steps.back()) continue;  // seen before
+    series.steps.push_back(column.steps(i));
+    series.values.push_back(column.values(i));
+  }
+}
+
+}  // namespace
+
+int64_t WatchedRun::Step() const {
+  const int64_t drawn = loss.steps.empty() ? 0 : loss.steps.back();
+  return std::max(drawn, run.progress().step());
+}
+
+int64_t WatchedRun::Steps() const {
+  return run.progress().steps() > 0 ? run.progress().steps() : run.effective_spec().steps();
+}
+
+WatchModel::WatchModel(const std::vector<Run>& runs, const std::vector<std::string>& colours) {
+  for (size_t i = 0; i < runs.size(); ++i) {
+    WatchedRun watched;
+    watched.run = runs[i];
+    watched.colour = exporter::CurveColour(i < colours.size() ? colours[i] : "", i);
+    runs_.push_back(std::move(watched));
+  }
+}
+
+bool WatchModel::AllEnded() const {
+  return std::all_of(runs_.begin(), runs_.end(), [](const WatchedRun& run) { return run.ended; });
+}
+
+WatchedRun& WatchModel::Find(const std::string& id) {
+  for (WatchedRun& watched : runs_) {
+    if (watched.run.id() == id) return watched;
+  }
+  WatchedRun watched;
+  watched.run.set_id(id);
+  watched.colour = exporter::CurveColour("", runs_.size());
+  runs_.push_back(std::move(watched));
+  return runs_.back();
+}
+
+void WatchModel::StartAttempt(WatchedRun& run, int32_t attempt) {
+  if (attempt <= run.attempt) return;
+  const int64_t kept = LineageLimit(run.run, attempt - 1);
+  run.attempt = attempt;
+  KeepUpTo(run.loss, kept);
+  KeepUpTo(run.gradient_norm, kept);
+}
+
+void WatchModel::AddPoints(const normlab::v1::Points& points) {
+  WatchedRun& watched = Find(points.run());
+  StartAttempt(watched, points.attempt());
+  const int64_t limit = LineageLimit(watched.run, points.attempt());
+  for (const normlab::v1::Column& column : points.columns()) {
+    if (column.name() == "loss") Append(watched.loss, column, limit);
+    if (column.name() == "gradient_norm") Append(watched.gradient_norm, column, limit);
+  }
+}
+
+void WatchModel::Apply(const WatchRunsResponse& event) {
+  switch (event.event_case()) {
+    case WatchRunsResponse::kRun:
+      Find(event.run().id()).run = event.run();
+      break;
+    case WatchRunsResponse::kAttempt: {
+      WatchedRun& watched = Find(event.attempt().run());
+      Remember(watched.run, event.attempt().attempt());
+      StartAttempt(watched, event.attempt().attempt().number());
+      break;
+    }
+    case WatchRunsResponse::kPoints:
+      AddPoints(event.points());
+      break;
+    case WatchRunsResponse::kProgress:
+      *Find(event.progress().run()).run.mutable_progress() = event.progress().progress();
+      break;
+    case WatchRunsResponse::kEnd: {
+      WatchedRun& watched = Find(event.end().run().id());
+      watched.run = event.end().run();
+      watched.ended = true;
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+}  // namespace normlab::client
