@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "fmt/format.h"
 #include "server/http/errors.h"
+#include "server/http/text.h"
 
 namespace normlab::http {
 namespace {
@@ -29,13 +30,13 @@ std::optional<Answer> CheckSender(const RequestHead& head, std::string_view loca
     return ErrorAnswer(
         421, absl::PermissionDeniedError(fmt::format(
                  "this server is not known as \"{}\"; its configuration lists allowed_hosts",
-                 host.substr(0, 100))));
+                 Shortened(host, 100))));
   }
   if (head.count(beast_http::field::origin) == 1 &&
       !hosts.OriginAllowed(Header(head, beast_http::field::origin), local)) {
     return ErrorAnswer(absl::PermissionDeniedError(
         fmt::format("pages of \"{}\" may not speak to this server",
-                    Header(head, beast_http::field::origin).substr(0, 100))));
+                    Shortened(Header(head, beast_http::field::origin), 100))));
   }
   return std::nullopt;
 }
@@ -50,7 +51,7 @@ Answer Options(std::string allow) {
 Answer WrongMethod(std::string_view method, const std::string& allow) {
   Answer answer =
       ErrorAnswer(405, absl::UnimplementedError(fmt::format("this path has no {}, only {}",
-                                                            method.substr(0, 40), allow)));
+                                                            Shortened(method, 40), allow)));
   answer.headers.emplace_back("Allow", allow);
   return answer;
 }
@@ -66,7 +67,7 @@ std::optional<Answer> FindPlace(std::string_view method, const HttpOptions& opti
   }
   if (allow.empty()) {
     return ErrorAnswer(absl::NotFoundError(
-        fmt::format("there is nothing at {}", request.target.path.substr(0, 200))));
+        fmt::format("there is nothing at {}", Shortened(request.target.path, 200))));
   }
   if (method == "OPTIONS") return Options(allow + ", OPTIONS");
   const bool found =

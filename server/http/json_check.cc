@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fmt/format.h"
@@ -67,9 +68,11 @@ std::string Shown(const json& value) {
 void Checker::Object(const json& object, const Descriptor& type, const std::string& prefix) {
   std::set<int> seen;
   for (const auto& [name, value] : object.items()) {
+    // Nobody mends more at once, and an answer must not be larger than what it answers.
+    if (violations.size() >= 50) return;
     const FieldDescriptor* field = FindField(type, name);
     if (field == nullptr) {
-      Fault(prefix + name, "no such field" + DidYouMean(name, FieldNames(type)));
+      Fault(prefix + Shortened(name, 100), "no such field" + DidYouMean(name, FieldNames(type)));
       continue;
     }
     const std::string path = prefix + std::string(field->name());
@@ -84,7 +87,7 @@ void Checker::Object(const json& object, const Descriptor& type, const std::stri
 void Checker::Field(const json& value, const FieldDescriptor& field, const std::string& path) {
   if (!field.is_repeated()) return Value(value, field, path);
   if (!value.is_array()) return Fault(path, Shown(value) + " is not a list");
-  for (size_t i = 0; i < value.size(); ++i) {
+  for (size_t i = 0; i < value.size() && violations.size() < 50; ++i) {
     Value(value[i], field, fmt::format("{}[{}]", path, i));
   }
 }

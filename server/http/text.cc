@@ -4,34 +4,19 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 #include <vector>
+
+#include "server/domain/nearest.h"
 
 namespace normlab::http {
 namespace {
 
 bool IsUpper(char c) { return c >= 'A' && c <= 'Z'; }
 char LowerCase(char c) { return IsUpper(c) ? static_cast<char>(c - 'A' + 'a') : c; }
-
-// Levenshtein distance.
-size_t Distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
 
 }  // namespace
 
@@ -71,6 +56,13 @@ std::string_view WithoutSuffix(std::string_view text, std::string_view suffix) {
   return text;
 }
 
+std::string Shortened(std::string_view text, size_t size) {
+  if (text.size() <= size) return std::string(text);
+  // Back to the start of the character that would be cut in two.
+  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
+  return std::string(text.substr(0, size)) + "...";
+}
+
 std::optional<double> ToDouble(std::string_view text) {
   double number = 0;
   const char* const end = text.data() + text.size();
@@ -82,17 +74,8 @@ std::optional<double> ToDouble(std::string_view text) {
 std::string DidYouMean(std::string_view name, const std::vector<std::string>& known) {
   // Longer than any name: not a slip, and not worth the comparison.
   if (name.size() > 64) return "";
-  const std::string wanted = SnakeCase(name);
-  const std::string* nearest = nullptr;
-  size_t smallest = 3;
-  for (const std::string& candidate : known) {
-    const size_t distance = Distance(wanted, candidate);
-    if (distance < smallest && 3 * distance <= candidate.size()) {
-      smallest = distance;
-      nearest = &candidate;
-    }
-  }
-  return nearest == nullptr ? "" : ", did you mean " + *nearest + "?";
+  const std::optional<std::string> nearest = domain::NearestOf(SnakeCase(name), known);
+  return nearest ? ", did you mean " + *nearest + "?" : "";
 }
 
 std::string SnakeCase(std::string_view name) {

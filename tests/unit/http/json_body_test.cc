@@ -68,6 +68,14 @@ TEST(FromJson, NamesEveryUnknownFieldAndTheNearest) {
                   FieldViolation{"spec.momentumm", "no such field"}));
 }
 
+TEST(FromJson, AnswersAFloodOfFaultsBriefly) {
+  std::string body = "{\"" + std::string(1000, 'x') + "\":1";
+  for (int i = 0; i < 50000; ++i) body += ",\"k" + std::to_string(i) + "\":1";
+  const std::vector<FieldViolation> faults = Faults(body + "}");
+  EXPECT_EQ(faults.size(), 50u);
+  for (const FieldViolation& fault : faults) EXPECT_LT(fault.field.size(), 110u);
+}
+
 TEST(FromJson, NamesEveryWrongType) {
   EXPECT_THAT(
       Faults(R"({"displayName":5,"spec":{"layers":"many","heads":2.5,"d_model":[1],

@@ -25,6 +25,13 @@ TEST(Text, NearestNameIsNamedOnlyWhenNear) {
   EXPECT_EQ(DidYouMean(std::string(1000000, 'a'), names), "");
 }
 
+TEST(Text, ShorteningCutsNoCharacterInTwo) {
+  EXPECT_EQ(Shortened("abc", 3), "abc");
+  EXPECT_EQ(Shortened("abcd", 3), "abc...");
+  EXPECT_EQ(Shortened("ab漢", 4), "ab...");
+  EXPECT_EQ(Shortened("漢漢", 3), "漢...");
+}
+
 TEST(Text, SplitKeepsEmptyPieces) {
   EXPECT_EQ(Split("", ','), (std::vector<std::string_view>{""}));
   EXPECT_EQ(Split("a,,b,", ','), (std::vector<std::string_view>{"a", "", "b", ""}));
