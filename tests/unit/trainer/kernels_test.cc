@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "server/trainer/model/matrix_product.h"
 #include "tests/unit/trainer/probe.h"
 
 namespace normlab::trainer {
@@ -82,6 +84,72 @@ TEST_P(KernelsTest, ExponentialAndTangentKeepInfinitiesAndNan) {
   EXPECT_EQ(y[0], 1.0f);
   EXPECT_EQ(y[1], -1.0f);
   EXPECT_TRUE(std::isnan(y[2]));
+}
+
+struct ProductSize {
+  int64_t rows;
+  int64_t depth;
+  int64_t columns;
+};
+
+// Element (i, k) of a matrix that may be stored transposed.
+float At(const std::vector<float>& data, bool transposed, int64_t rows, int64_t columns, int64_t i,
+         int64_t k) {
+  return data[static_cast<size_t>(transposed ? k * rows + i : i * columns + k)];
+}
+
+void ExpectProduct(const Kernels& kernels, const ProductSize& s, bool a_transposed,
+                   bool b_transposed, bool with_bias, bool accumulate) {
+  const std::vector<float> a = RandomValues(s.rows * s.depth, 1);
+  const std::vector<float> b = RandomValues(s.depth * s.columns, 2);
+  const std::vector<float> bias = RandomValues(s.columns, 3);
+  const std::vector<float> before = RandomValues(s.rows * s.columns + 1, 4);
+  std::vector<float> out = before;
+  {
+    const Matrix left{a.data(), s.rows, s.depth, a_transposed};
+    const Matrix right{b.data(), s.depth, s.columns, b_transposed};
+    MatrixProduct product(left, right, {accumulate, with_bias ? bias.data() : nullptr}, out.data(),
+                          kernels);
+    product.Run();
+  }
+  double worst = 0;
+  for (int64_t i = 0; i < s.rows; ++i) {
+    for (int64_t j = 0; j < s.columns; ++j) {
+      const auto index = static_cast<size_t>(i * s.columns + j);
+      double sum = accumulate ? before[index] : with_bias ? bias[static_cast<size_t>(j)] : 0;
+      for (int64_t k = 0; k < s.depth; ++k) {
+        sum += static_cast<double>(At(a, a_transposed, s.rows, s.depth, i, k)) *
+               At(b, b_transposed, s.depth, s.columns, k, j);
+      }
+      worst = std::max(worst, std::abs(out[index] - sum));
+    }
+  }
+  EXPECT_LT(worst, 1e-5 * std::sqrt(static_cast<double>(s.depth)) * 3)
+      << s.rows << "x" << s.depth << "x" << s.columns << " " << a_transposed << b_transposed
+      << with_bias << accumulate;
+  EXPECT_EQ(out.back(), before.back()) << "wrote behind the result";
+}
+
+TEST_P(KernelsTest, MatrixProductsOfEveryKindAndAwkwardSize) {
+  // Full tiles; less than one tile; a remainder in every size; more than one block of depth and rows.
+  const ProductSize sizes[] = {{24, 64, 64}, {1, 1, 1}, {13, 20, 37}, {7, 300, 33}, {800, 9, 66}};
+  for (const ProductSize& size : sizes) {
+    for (const bool a_transposed : {false, true}) {
+      for (const bool b_transposed : {false, true}) {
+        ExpectProduct(kernels(), size, a_transposed, b_transposed, false, false);
+        ExpectProduct(kernels(), size, a_transposed, b_transposed, true, false);
+        ExpectProduct(kernels(), size, a_transposed, b_transposed, false, true);
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, LargeMatrixProductsGoToTorch) {
+  std::vector<float> memory(600 * 600 * 3);
+  const Matrix a{memory.data(), 600, 600};
+  EXPECT_TRUE(MatrixProduct(a, a, {}, memory.data() + 2 * 600 * 600, kernels()).uses_torch());
+  ExpectProduct(kernels(), {530, 520, 510}, false, true, true, false);
+  ExpectProduct(kernels(), {530, 520, 510}, true, false, false, true);
 }
 
 std::vector<float> LayerNormOf(const Kernels& kernels, const std::vector<float>& x,

@@ -23,21 +23,18 @@ class LinearComponent final : public Component {
     const Matrix weights{program.Weights(kernel_), in, out};
     const Matrix y_gradient{program.GradientOf(y_), rows, out};
     const GradientSlot x_gradient = program.AddGradient(x_);
-    y_data_ = program.Data(y_);
+    const float* bias = bias_ ? program.Weights(*bias_) : nullptr;
+    const Kernels& kernels = program.kernels();
     y_gradient_ = y_gradient.data;
-    forward_.emplace(x, weights, y_data_, bias_.has_value());
-    input_gradient_.emplace(y_gradient, weights.Transposed(), x_gradient.data,
-                            x_gradient.accumulate);
-    weight_gradient_.emplace(x.Transposed(), y_gradient, program.WeightGradient(kernel_), true);
+    forward_.emplace(x, weights, ProductStart{.bias = bias}, program.Data(y_), kernels);
+    input_gradient_.emplace(y_gradient, weights.Transposed(),
+                            ProductStart{.accumulate = x_gradient.accumulate}, x_gradient.data,
+                            kernels);
+    weight_gradient_.emplace(x.Transposed(), y_gradient, ProductStart{.accumulate = true},
+                             program.WeightGradient(kernel_), kernels);
   }
 
-  void Forward() override {
-    if (bias_) {
-      program_->kernels().fill_rows(program_->Weights(*bias_), program_->rows(), y_.width(),
-                                    y_data_);
-    }
-    forward_->Run();
-  }
+  void Forward() override { forward_->Run(); }
 
   void Backward() override {
     input_gradient_->Run();
@@ -54,7 +51,6 @@ class LinearComponent final : public Component {
   const Value x_;
   const Value y_;
   Program* program_ = nullptr;
-  float* y_data_ = nullptr;
   const float* y_gradient_ = nullptr;
   std::optional<MatrixProduct> forward_;
   std::optional<MatrixProduct> input_gradient_;

@@ -1,6 +1,8 @@
 #include "server/trainer/model/kernels/kernels.h"
 
 #include <cstdlib>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 
 namespace normlab::trainer {
@@ -30,6 +32,8 @@ const Kernels* FindKernels(const char* instruction_set) {
 const Kernels& BestKernels() {
   if (const char* wanted = std::getenv("NORMLAB_INSTRUCTION_SET")) {
     if (const Kernels* kernels = FindKernels(wanted)) return *kernels;
+    throw std::runtime_error(std::string("NORMLAB_INSTRUCTION_SET: \"") + wanted +
+                             "\" is not one this processor has");
   }
   for (const char* name : {"avx512", "avx2"}) {
     if (const Kernels* kernels = FindKernels(name)) return *kernels;

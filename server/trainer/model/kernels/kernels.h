@@ -15,6 +15,13 @@ namespace normlab::trainer {
 struct Kernels {
   const char* instruction_set;  // "baseline", "avx2" or "avx512"
 
+  // c [rows, columns] = a b + bias, or c += a b where `accumulate`; bias (one row) may be null.
+  // Element (i, k) of a is a[i * a_row + k * a_column], so a transposed matrix is only other strides;
+  // the same for b.
+  void (*matrix_multiply)(const float* a, long a_row, long a_column, const float* b, long b_row,
+                          long b_column, long rows, long columns, long depth, const float* bias,
+                          bool accumulate, float* c);
+
   // y = gain * (x - mean) / sqrt(variance + epsilon) + bias over each row of `width`; keeps mean and
   // 1 / sqrt(...) of each row for the way back. The variance is that of the centred row, so it
   // survives a large common offset.
@@ -91,7 +98,7 @@ constexpr long AttentionScratch(long time, long head_width) {
 }
 
 // The widest set this processor has, unless NORMLAB_INSTRUCTION_SET in the environment names a
-// narrower one.
+// narrower one. Throws std::runtime_error if that names none.
 const Kernels& BestKernels();
 
 // Null if this processor (or this build) lacks the named set.

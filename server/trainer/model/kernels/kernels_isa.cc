@@ -2,6 +2,7 @@
 // standard header; see kernels.h.
 #include "server/trainer/model/kernels/attention.h"
 #include "server/trainer/model/kernels/kernels.h"
+#include "server/trainer/model/kernels/product.h"
 #include "server/trainer/model/kernels/vector.h"
 
 namespace normlab::trainer {
@@ -250,6 +251,7 @@ void HyperbolicTangent(const float* x, long count, float* y) {
 extern const Kernels NORMLAB_KERNEL_TABLE;
 const Kernels NORMLAB_KERNEL_TABLE = {
     .instruction_set = NORMLAB_KERNEL_NAME,
+    .matrix_multiply = MatrixMultiply,
     .layer_norm_forward = LayerNormForward,
     .layer_norm_backward = LayerNormBackward,
     .rms_norm_forward = RmsNormForward,
