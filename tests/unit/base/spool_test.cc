@@ -180,7 +180,7 @@ TEST_F(SpoolTest, FullRingBlocksUntilRecordsAreAcknowledged) {
   uint64_t last = 0;
   while (spool->TryAppend(std::string(1000, 'x')).ok()) ++last;
   EXPECT_GT(last, 50U);
-  std::thread producer([&] { EXPECT_EQ(*spool->Append("after the wait"), last + 1); });
+  std::thread producer([&] { EXPECT_EQ(*spool->Append(std::string(1000, 'y')), last + 1); });
   EXPECT_EQ(spool->last_sequence(), last);
   ASSERT_TRUE(spool->Ack(2).ok());
   producer.join();
