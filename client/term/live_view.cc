@@ -48,6 +48,7 @@ std::string Remark(const WatchedRun& run) {
 struct Layout {
   int name = 0, steps = 0, remark = 0;
   bool bar = true, norm = true;
+  int compact = 0;  // columns of a terminal with room for glyph, name and percent only; else 0
 };
 
 Layout LayOut(const WatchModel& model, int columns) {
@@ -65,13 +66,22 @@ Layout LayOut(const WatchModel& model, int columns) {
   // The bar goes first, then the norm: the numbers say more than the bar.
   layout.bar = fixed() + std::min(longest, 24) <= columns;
   layout.norm = fixed() + std::min(longest, 14) <= columns;
+  if (fixed() + 6 > columns) layout.compact = columns;
   layout.name = std::clamp(columns - fixed() - 1 - layout.remark, 0, longest);
   layout.name = std::max(layout.name, std::min({longest, 14, columns - fixed()}));
   layout.remark = std::max(0, columns - fixed() - layout.name - 1);
   return layout;
 }
 
+std::string CompactLine(const WatchedRun& run, int columns, const Style& style) {
+  const int64_t percent = run.Steps() > 0 ? run.Step() * 100 / run.Steps() : 0;
+  return Pad(StateGlyph(run.run.state()), 2) +
+         style.Paint(Fit(Clean(run.run.display_name()), columns - 8), run.colour) +
+         Fit(fmt::format("{} %", percent), 6, Align::kRight);
+}
+
 std::string RunLine(const WatchedRun& run, const Layout& layout, const Style& style) {
+  if (layout.compact > 0) return CompactLine(run, layout.compact, style);
   std::string line = Pad(StateText(run.run.state(), style), kStateWidth) + " ";
   line += style.Paint(Fit(Clean(run.run.display_name()), layout.name), run.colour) + " ";
   line += Fit(StepsText(run), layout.steps, Align::kRight);
@@ -83,6 +93,7 @@ std::string RunLine(const WatchedRun& run, const Layout& layout, const Style& st
 }
 
 std::string HeaderLine(const Layout& layout, const Style& style) {
+  if (layout.compact > 0) return style.Dim("  run");
   std::string line = Fit("state", kStateWidth) + " " + Fit("run", layout.name) + " ";
   line += Fit("step", layout.steps, Align::kRight);
   if (layout.bar) line += " " + Fit("", kBarWidth);

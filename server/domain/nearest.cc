@@ -6,19 +6,20 @@
 namespace normlab::domain {
 namespace {
 
+// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
 size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  std::vector<std::vector<size_t>> edits(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) edits[i][0] = i;
+  for (size_t j = 0; j <= b.size(); ++j) edits[0][j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+      const size_t replaced = edits[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      edits[i][j] = std::min({edits[i - 1][j] + 1, edits[i][j - 1] + 1, replaced});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) edits[i][j] = std::min(edits[i][j], edits[i - 2][j - 2] + 1);
     }
   }
-  return row[b.size()];
+  return edits[a.size()][b.size()];
 }
 
 // learning_rate -> lr: how people abbreviate.
@@ -54,7 +55,8 @@ std::string Underscored(std::string_view name) {
 std::optional<std::string> NearestOf(std::string_view written_as,
                                      const std::vector<std::string>& candidates) {
   const std::string written = Underscored(written_as);
-  if (written.size() < 2 || candidates.empty()) return std::nullopt;
+  // Nobody mistypes a name of a hundred letters; the work grows with its length.
+  if (written.size() < 2 || written.size() > 100 || candidates.empty()) return std::nullopt;
   const std::string* best = nullptr;
   double best_distance = 0;
   for (const std::string& candidate : candidates) {

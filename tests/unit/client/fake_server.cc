@@ -1,0 +1,238 @@
+#include "tests/unit/client/fake_server.h"
+
+#include <fmt/format.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/server_builder.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+
+namespace normlab::client {
+namespace {
+
+using namespace normlab::v1;  // every message of the API is used here
+using grpc::ServerContext;
+using grpc::Status;
+
+Status CheckToken(const ServerContext& context) {
+  const auto found = context.client_metadata().find("authorization");
+  const std::string expected = std::string("Bearer ") + FakeServer::kToken;
+  if (found != context.client_metadata().end() &&
+      std::string(found->second.data(), found->second.size()) == expected) {
+    return Status::OK;
+  }
+  return Status(grpc::StatusCode::UNAUTHENTICATED, "no valid token");
+}
+
+}  // namespace
+
+class FakeServer::Runs : public RunService::Service {
+ public:
+  explicit Runs(FakeServer& fake) : fake_(fake) {}
+
+  Status CreateRun(ServerContext* context, const CreateRunRequest* request, Run* run) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    if (Status status = CheckToken(*context); !status.ok()) return status;
+    fake_.created.push_back(*request);
+    *run = request->run();
+    if (!request->validate_only()) run->set_id("01J00000000000000000000NEW");
+    run->set_state(Run::STATE_QUEUED);
+    return fake_.create_status;
+  }
+
+  Status GetRun(ServerContext* context, const GetRunRequest* request, Run* run) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    if (Status status = CheckToken(*context); !status.ok()) return status;
+    for (const Run& known : fake_.runs) {
+      if (known.id() == request->id()) {
+        *run = known;
+        return Status::OK;
+      }
+    }
+    return Status(grpc::StatusCode::NOT_FOUND, "no run " + request->id());
+  }
+
+  // Two a page, whatever is asked: clients must follow the token.
+  Status ListRuns(ServerContext* context, const ListRunsRequest* request,
+                  ListRunsResponse* response) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    if (Status status = CheckToken(*context); !status.ok()) return status;
+    size_t at = request->page_token().empty() ? 0 : std::stoul(request->page_token());
+    for (int i = 0; i < 2 && at < fake_.runs.size(); ++i) *response->add_runs() = fake_.runs[at++];
+    if (at < fake_.runs.size()) response->set_next_page_token(std::to_string(at));
+    return Status::OK;
+  }
+
+  Status CancelRun(ServerContext*, const CancelRunRequest* request, Run* run) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    fake_.cancelled.push_back(request->id());
+    run->set_id(request->id());
+    run->set_state(Run::STATE_CANCELLING);
+    return Status::OK;
+  }
+
+  Status ReadSeries(ServerContext*, const ReadSeriesRequest* request,
+                    ReadSeriesResponse* response) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    response->set_run(request->run());
+    for (const Column& column : fake_.series[request->run()]) {
+      *response->add_columns()->mutable_column() = column;
+    }
+    return Status::OK;
+  }
+
+  Status WatchRuns(ServerContext* context, const WatchRunsRequest* request,
+                   grpc::ServerWriter<WatchRunsResponse>* writer) override {
+    WatchScript script;
+    {
+      std::lock_guard<std::mutex> lock(fake_.mutex_);
+      if (Status status = CheckToken(*context); !status.ok()) return status;
+      fake_.watched.push_back(*request);
+      const size_t call = fake_.watched.size() - 1;
+      if (call < fake_.watches.size()) script = fake_.watches[call];
+    }
+    for (const WatchRunsResponse& event : script.events) writer->Write(event);
+    while (script.hang && !context->IsCancelled()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return script.end;
+  }
+
+ private:
+  FakeServer& fake_;
+};
+
+class FakeServer::Experiments : public ExperimentService::Service {
+ public:
+  explicit Experiments(FakeServer& fake) : fake_(fake) {}
+
+  Status CreateExperiment(ServerContext*, const CreateExperimentRequest* request,
+                          Experiment* experiment) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    fake_.experiments.push_back(*request);
+    Fill(experiment);
+    return fake_.create_status;
+  }
+
+  Status GetExperiment(ServerContext*, const GetExperimentRequest*,
+                       Experiment* experiment) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    Fill(experiment);
+    return Status::OK;
+  }
+
+  Status ListPresets(ServerContext*, const ListPresetsRequest*,
+                     ListPresetsResponse* response) override {
+    *response->add_presets() = SmallArticle();
+    return Status::OK;
+  }
+
+ private:
+  void Fill(Experiment* experiment) {
+    experiment->set_id("01JEXPERIMENT");
+    experiment->set_display_name("Where does the norm go?");
+    for (const Run& run : fake_.runs) *experiment->add_runs() = run;
+  }
+
+  FakeServer& fake_;
+};
+
+class FakeServer::Devices : public DeviceService::Service {
+  Status ListDevices(ServerContext*, const ListDevicesRequest*,
+                     ListDevicesResponse* response) override {
+    Device* cpu = response->add_devices();
+    cpu->set_id("cpu:0");
+    cpu->set_kind(Device::KIND_CPU);
+    cpu->set_name("CPU");
+    cpu->set_threads(1);
+    return Status::OK;
+  }
+};
+
+class FakeServer::Users : public UserService::Service {
+  Status GetMe(ServerContext* context, const GetMeRequest*, User* user) override {
+    if (Status status = CheckToken(*context); !status.ok()) return status;
+    user->set_name("owner");
+    user->set_role("admin");
+    return Status::OK;
+  }
+
+  Status CreateLoginCode(ServerContext*, const CreateLoginCodeRequest*,
+                         CreateLoginCodeResponse* response) override {
+    response->set_code("abc");
+    response->set_url("http://127.0.0.1:8710/#login=abc");
+    return Status::OK;
+  }
+};
+
+FakeServer::FakeServer()
+    : run_service_(std::make_unique<Runs>(*this)),
+      experiment_service_(std::make_unique<Experiments>(*this)),
+      device_service_(std::make_unique<Devices>()),
+      user_service_(std::make_unique<Users>()) {
+  std::string folder = "/tmp/normlab-client-XXXXXX";
+  data_dir_ = ::mkdtemp(folder.data());
+  std::filesystem::create_directory(data_dir_ / "sock");
+  ::chmod((data_dir_ / "sock").c_str(), 0700);
+  const std::string socket = (data_dir_ / "sock" / "normlab.sock").string();
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
+  builder.RegisterService(run_service_.get());
+  builder.RegisterService(experiment_service_.get());
+  builder.RegisterService(device_service_.get());
+  builder.RegisterService(user_service_.get());
+  server_ = builder.BuildAndStart();
+  const std::filesystem::path file = data_dir_ / "endpoint.json";
+  std::ofstream(file) << fmt::format(
+      "{{\"http\":\"127.0.0.1:8710\",\"grpc\":\"127.0.0.1:8711\",\"socket\":\"{}\",\"pid\":{},"
+      "\"start_time\":0,\"token\":\"{}\"}}",
+      socket, ::getpid(), kToken);
+  ::chmod(file.c_str(), 0600);
+}
+
+FakeServer::~FakeServer() {
+  server_->Shutdown(std::chrono::system_clock::now());
+  server_.reset();
+  std::filesystem::remove_all(data_dir_);
+}
+
+Preset SmallArticle() {
+  Preset preset;
+  preset.set_name("article");
+  preset.set_title("Where does the norm go?");
+  preset.set_source("the article");
+  for (const char* placement : {"pre", "post"}) {
+    PresetRun* run = preset.add_runs();
+    run->set_display_name(placement);
+    run->mutable_spec()->set_placement(placement);
+    run->set_colour(placement == std::string("pre") ? "#2563eb" : "#dc5a3a");
+    run->mutable_published()->set_final_loss(0.00165);
+    run->mutable_published()->set_max_gradient_norm(1.004);
+    run->set_band("within 1e-3");
+  }
+  return preset;
+}
+
+Status BadRequestStatus(const std::vector<std::pair<std::string, std::string>>& violations) {
+  google::rpc::BadRequest bad_request;
+  for (const auto& [field, description] : violations) {
+    auto* violation = bad_request.add_field_violations();
+    violation->set_field(field);
+    violation->set_description(description);
+  }
+  google::rpc::Status details;
+  details.set_code(grpc::StatusCode::INVALID_ARGUMENT);
+  details.add_details()->PackFrom(bad_request);
+  return Status(grpc::StatusCode::INVALID_ARGUMENT, "the spec is wrong",
+                details.SerializeAsString());
+}
+
+}  // namespace normlab::client

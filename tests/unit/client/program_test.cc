@@ -1,0 +1,350 @@
+// Whole command lines against a scripted server.
+#include "client/program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <utility>
+
+#include "tests/unit/client/fake_server.h"
+
+namespace normlab::client {
+namespace {
+
+using normlab::v1::Column;
+using normlab::v1::WatchRunsResponse;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr char kPreId[] = "01J0000000AAAAAAAAAAAAAAAA";
+constexpr char kPostId[] = "01J0000000BBBBBBBBBBBBBBBB";
+
+v1::Run MakeRun(const std::string& id, const std::string& name, v1::Run::State state) {
+  v1::Run run;
+  run.set_id(id);
+  run.set_display_name(name);
+  run.set_state(state);
+  run.mutable_effective_spec()->set_placement("pre");
+  run.mutable_effective_spec()->set_steps(2);
+  run.mutable_progress()->set_steps(2);
+  return run;
+}
+
+Column MakeColumn(const std::string& name, const std::vector<int64_t>& steps,
+                  const std::vector<double>& values) {
+  Column column;
+  column.set_name(name);
+  column.mutable_steps()->Add(steps.begin(), steps.end());
+  column.mutable_values()->Add(values.begin(), values.end());
+  return column;
+}
+
+WatchRunsResponse PointsEvent(const std::string& run, int64_t step, double loss,
+                              const std::string& token) {
+  WatchRunsResponse event;
+  event.set_resume_token(token);
+  event.mutable_points()->set_run(run);
+  event.mutable_points()->set_attempt(1);
+  *event.mutable_points()->add_columns() = MakeColumn("loss", {step}, {loss});
+  return event;
+}
+
+WatchRunsResponse EndEvent(const v1::Run& run, v1::Run::State state,
+                           const std::string& token = "") {
+  WatchRunsResponse event;
+  event.set_resume_token(token);
+  *event.mutable_end()->mutable_run() = run;
+  event.mutable_end()->mutable_run()->set_state(state);
+  event.mutable_end()->mutable_run()->mutable_progress()->set_step(2);
+  return event;
+}
+
+class ProgramTest : public testing::Test {
+ protected:
+  ProgramTest() {
+    ::unsetenv("NORMLAB_SERVER");
+    ::unsetenv("NORMLAB_TOKEN");
+    ::setenv("NORMLAB_DATA_DIR", server_.data_dir().c_str(), 1);
+    server_.runs = {MakeRun(kPreId, "pre", v1::Run::STATE_RUNNING),
+                    MakeRun(kPostId, "post", v1::Run::STATE_QUEUED)};
+    for (const char* id : {kPreId, kPostId}) {
+      server_.series[id] = {MakeColumn("loss", {1, 2}, {4.5, 0.125}),
+                            MakeColumn("gradient_norm", {1, 2}, {1.5, 0.5}),
+                            MakeColumn("learning_rate", {1, 2}, {0.002, 0.002})};
+    }
+  }
+
+  int Normlab(const std::vector<std::string>& arguments) {
+    out_.clear();
+    err_.clear();
+    Terminal::Traits traits;
+    traits.out = [this](std::string_view bytes) { out_ += bytes; };
+    traits.err = [this](std::string_view bytes) { err_ += bytes; };
+    Terminal terminal(std::move(traits));
+    return RunProgram(arguments, terminal);
+  }
+
+  FakeServer server_;
+  std::string out_, err_;
+};
+
+TEST_F(ProgramTest, UnknownOptionAndCommandAreUsageErrorsWithTheNearestName) {
+  EXPECT_EQ(Normlab({"submit", "--layer", "6"}), 2);
+  EXPECT_THAT(err_, HasSubstr("did you mean --layers?"));
+  EXPECT_EQ(Normlab({"submit", "--set", "lr=6"}), 2);
+  EXPECT_THAT(err_, HasSubstr("did you mean learning_rate?"));
+  EXPECT_EQ(Normlab({"wacth"}), 2);
+  EXPECT_THAT(err_, HasSubstr("did you mean watch?"));
+  EXPECT_EQ(Normlab({"submit", "--layers", "0"}), 2);
+  EXPECT_THAT(err_, HasSubstr("layers: 0 is too small; use 1 to 1024"));
+  EXPECT_EQ(Normlab({}), 2);
+  EXPECT_TRUE(server_.created.empty());
+}
+
+TEST_F(ProgramTest, EveryCommandHasHelpWithExamples) {
+  for (const char* command : {"article", "submit", "ls", "show", "watch", "cancel", "devices",
+                              "export", "plot", "open", "doctor", "completion"}) {
+    EXPECT_EQ(Normlab({command, "--help"}), 0) << command;
+    EXPECT_THAT(out_, HasSubstr("Examples:")) << command;
+  }
+}
+
+TEST_F(ProgramTest, SubmitSendsOnlyWhatWasGiven) {
+  EXPECT_EQ(Normlab({"submit", "--learning_rate", "1e-3", "--layers", "6", "--set",
+                     "warmup_steps=0", "--name", "a b"}),
+            0);
+  ASSERT_EQ(server_.created.size(), 1u);
+  const v1::Run& run = server_.created[0].run();
+  EXPECT_EQ(run.display_name(), "a b");
+  EXPECT_EQ(run.spec().learning_rate(), 1e-3);
+  EXPECT_EQ(run.spec().layers(), 6);
+  EXPECT_TRUE(run.spec().has_warmup_steps());
+  EXPECT_FALSE(run.spec().has_steps());
+  EXPECT_FALSE(server_.created[0].validate_only());
+  EXPECT_THAT(out_, StartsWith("01J00000000000000000000NEW"));
+}
+
+TEST_F(ProgramTest, DryRunOnlyValidates) {
+  EXPECT_EQ(Normlab({"submit", "--dry-run"}), 0);
+  EXPECT_TRUE(server_.created.at(0).validate_only());
+}
+
+TEST_F(ProgramTest, ARefusalPrintsOneLineForEachField) {
+  server_.create_status =
+      BadRequestStatus({{"spec.heads", "5 does not divide d_model 64; use 4 or 8"},
+                        {"spec.layers", "1000000000 is too large; use 1 to 1024"}});
+  EXPECT_EQ(Normlab({"submit", "--heads", "5"}), 4);
+  EXPECT_EQ(err_,
+            "normlab: spec.heads: 5 does not divide d_model 64; use 4 or 8\n"
+            "spec.layers: 1000000000 is too large; use 1 to 1024\n");
+}
+
+TEST_F(ProgramTest, WithoutAServerTheStartCommandIsNamed) {
+  EXPECT_EQ(Normlab({"ls", "--data-dir", "/nonexistent"}), 3);
+  EXPECT_THAT(err_, HasSubstr("start one with: normlabd --data-dir /nonexistent"));
+}
+
+TEST_F(ProgramTest, AnOpenSocketFolderOrEndpointFileIsNotTrusted) {
+  const std::string folder = (server_.data_dir() / "sock").string();
+  ::chmod(folder.c_str(), 0755);
+  EXPECT_EQ(Normlab({"ls"}), 4);
+  EXPECT_THAT(err_, HasSubstr("chmod 700 " + folder));
+  ::chmod(folder.c_str(), 0700);
+  const std::string file = (server_.data_dir() / "endpoint.json").string();
+  ::chmod(file.c_str(), 0644);
+  EXPECT_EQ(Normlab({"ls"}), 4);
+  EXPECT_THAT(err_, HasSubstr("chmod 600 " + file));
+  EXPECT_THAT(err_, Not(HasSubstr(FakeServer::kToken)));
+}
+
+TEST_F(ProgramTest, LsPrintsTabsOutsideATerminalAndJsonLines) {
+  EXPECT_EQ(Normlab({"ls"}), 0);
+  EXPECT_THAT(out_, HasSubstr("01J0000000A\t● running\tpre\tpre\t"));
+  EXPECT_EQ(Normlab({"--json", "ls"}), 0);
+  const std::string first = out_.substr(0, out_.find('\n'));
+  EXPECT_EQ(nlohmann::json::parse(first)["state"], "STATE_RUNNING");
+  EXPECT_EQ(std::count(out_.begin(), out_.end(), '\n'), 2);
+}
+
+TEST_F(ProgramTest, ARunIsFoundByIdPrefixOrName) {
+  for (const char* reference : {kPreId, "01j0000000a", "pre"}) {
+    EXPECT_EQ(Normlab({"show", reference, "--json"}), 0) << reference;
+    EXPECT_EQ(nlohmann::json::parse(out_)["id"], kPreId) << reference;
+  }
+  EXPECT_EQ(Normlab({"show", "nothing"}), 4);
+  EXPECT_THAT(err_, HasSubstr("there is no run \"nothing\""));
+}
+
+TEST_F(ProgramTest, AnAmbiguousRunListsTheCandidates) {
+  EXPECT_EQ(Normlab({"show", "01J"}), 4);
+  EXPECT_THAT(err_, HasSubstr(kPreId));
+  EXPECT_THAT(err_, HasSubstr(kPostId));
+}
+
+TEST_F(ProgramTest, CancelGoesOnAfterAFailure) {
+  EXPECT_EQ(Normlab({"cancel", "nothing", "post"}), 4);
+  EXPECT_THAT(server_.cancelled, testing::ElementsAre(kPostId));
+}
+
+TEST_F(ProgramTest, WatchGoesOnFromItsTokenAfterTheServerWentAway) {
+  const v1::Run& run = server_.runs[0];
+  server_.watches = {
+      {{PointsEvent(kPreId, 1, 4.5, "token-1")},
+       grpc::Status(grpc::StatusCode::UNAVAILABLE, "going down")},
+      {{PointsEvent(kPreId, 2, 0.5, "token-2"), EndEvent(run, v1::Run::STATE_SUCCEEDED)}}};
+  EXPECT_EQ(Normlab({"watch", "pre", "--json"}), 0);
+  ASSERT_EQ(server_.watched.size(), 2u);
+  EXPECT_EQ(server_.watched[0].resume_token(), "");
+  EXPECT_EQ(server_.watched[1].resume_token(), "token-1");
+  std::istringstream lines(out_);
+  std::vector<int64_t> steps;
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = nlohmann::json::parse(line);
+    if (json["event"] == "points") steps.push_back(json["columns"]["loss"]["steps"][0]);
+  }
+  EXPECT_THAT(steps, testing::ElementsAre(1, 2));
+}
+
+TEST_F(ProgramTest, WatchSaysHowTheRunsEnded) {
+  server_.watches = {{{EndEvent(server_.runs[0], v1::Run::STATE_SUCCEEDED),
+                       EndEvent(server_.runs[1], v1::Run::STATE_DIVERGED)}}};
+  EXPECT_EQ(Normlab({"watch", "pre", "post"}), 5);
+  EXPECT_THAT(out_, HasSubstr("post: diverged"));
+  server_.watched.clear();
+  server_.watches = {{{EndEvent(server_.runs[0], v1::Run::STATE_FAILED),
+                       EndEvent(server_.runs[1], v1::Run::STATE_DIVERGED)}}};
+  EXPECT_EQ(Normlab({"watch", "pre", "post"}), 1);
+}
+
+TEST_F(ProgramTest, AWatchThatCannotGoOnIsAnError) {
+  server_.watches = {{{}, grpc::Status(grpc::StatusCode::OUT_OF_RANGE, "another store")}};
+  EXPECT_EQ(Normlab({"watch", "pre"}), 4);
+  EXPECT_THAT(err_, HasSubstr("another store"));
+}
+
+TEST_F(ProgramTest, CtrlCStopsWatchingAndNamesTheCommandToGoOn) {
+  WatchScript script;
+  script.events = {PointsEvent(kPreId, 1, 4.5, "t")};
+  script.hang = true;
+  server_.watches = {script};
+  // Raised by the first output of the watch, so that no time is guessed.
+  Terminal::Traits traits;
+  bool raised = false;
+  traits.out = [&raised](std::string_view) {
+    if (!std::exchange(raised, true)) ::raise(SIGINT);
+  };
+  traits.err = [this](std::string_view bytes) { err_ += bytes; };
+  Terminal terminal(std::move(traits));
+  EXPECT_EQ(RunProgram({"watch", kPreId}, terminal), 130);
+  EXPECT_THAT(err_, HasSubstr(std::string("normlab watch ") + kPreId));
+  EXPECT_TRUE(server_.cancelled.empty());
+}
+
+TEST_F(ProgramTest, ArticleWritesTableCsvAndPicture) {
+  server_.watches = {{{EndEvent(server_.runs[0], v1::Run::STATE_SUCCEEDED),
+                       EndEvent(server_.runs[1], v1::Run::STATE_SUCCEEDED)}}};
+  const std::filesystem::path out = server_.data_dir() / "out";
+  EXPECT_EQ(Normlab({"article", "--layers", "6", "--steps", "2", "--out", out.string()}), 0);
+  ASSERT_EQ(server_.experiments.size(), 1u);
+  EXPECT_EQ(server_.experiments[0].experiment().preset(), "article");
+  EXPECT_EQ(server_.experiments[0].overrides().layers(), 6);
+  EXPECT_EQ(server_.watched.at(0).experiment(), "01JEXPERIMENT");
+  std::ifstream csv(out / "article.csv");
+  const std::string text((std::istreambuf_iterator<char>(csv)), {});
+  EXPECT_EQ(text,
+            "run,step,loss,gradient_norm,learning_rate\n"
+            "pre,1,4.5,1.5,0.002\npre,2,0.125,0.5,0.002\n"
+            "post,1,4.5,1.5,0.002\npost,2,0.125,0.5,0.002\n");
+  EXPECT_TRUE(std::filesystem::exists(out / "article.svg"));
+  EXPECT_THAT(out_, HasSubstr("0.125"));
+  EXPECT_THAT(out_, HasSubstr("these runs have layers 6, steps 2"));
+}
+
+TEST_F(ProgramTest, ArticleWithItsOwnSettingsPrintsTheBands) {
+  server_.watches = {{{EndEvent(server_.runs[0], v1::Run::STATE_SUCCEEDED),
+                       EndEvent(server_.runs[1], v1::Run::STATE_SUCCEEDED)}}};
+  const std::filesystem::path out = server_.data_dir() / "out";
+  EXPECT_EQ(Normlab({"article", "--out", out.string()}), 0);
+  EXPECT_THAT(out_, HasSubstr("pre: within 1e-3"));
+  EXPECT_THAT(out_, HasSubstr("0.00165"));
+}
+
+TEST_F(ProgramTest, ExportWritesCsvToStandardOutputOrAFile) {
+  EXPECT_EQ(Normlab({"export", "pre"}), 0);
+  EXPECT_THAT(out_, StartsWith("run,step,loss,gradient_norm,learning_rate\npre,1,4.5,"));
+  const std::filesystem::path path = server_.data_dir() / "run.csv";
+  EXPECT_EQ(Normlab({"export", "pre", "-o", path.string()}), 0);
+  EXPECT_TRUE(std::filesystem::exists(path));
+  EXPECT_EQ(Normlab({"export", "pre", "-o", "/nonexistent/run.csv"}), 4);
+  EXPECT_THAT(err_, HasSubstr("/nonexistent/run.csv"));
+}
+
+TEST_F(ProgramTest, PlotWritesAPicture) {
+  const std::filesystem::path path = server_.data_dir() / "run.svg";
+  EXPECT_EQ(Normlab({"plot", "pre", "post", "-o", path.string()}), 0);
+  std::ifstream file(path);
+  std::string first;
+  std::getline(file, first);
+  EXPECT_THAT(first, StartsWith("<svg"));
+}
+
+TEST_F(ProgramTest, OpenHandsTheBrowserAPrivateFileAndNoSecret) {
+  ::setenv("XDG_RUNTIME_DIR", server_.data_dir().c_str(), 1);
+  const std::filesystem::path browser = server_.data_dir() / "browser.sh";
+  std::ofstream(browser) << "#!/bin/sh\nprintf '%s' \"$*\" > " << server_.data_dir().string()
+                         << "/argv\n";
+  ::chmod(browser.c_str(), 0755);
+  ::setenv("BROWSER", browser.c_str(), 1);
+  EXPECT_EQ(Normlab({"open"}), 0) << err_;
+  const std::filesystem::path page = server_.data_dir() / "normlab" / "open.html";
+  struct stat info {};
+  ASSERT_EQ(::stat(page.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  ASSERT_EQ(::stat(page.parent_path().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0700u);
+  std::ifstream argv(server_.data_dir() / "argv");
+  std::string seen;
+  std::getline(argv, seen);
+  EXPECT_EQ(seen, page.string());
+  EXPECT_EQ(Normlab({"open", "--print"}), 0);
+  EXPECT_EQ(out_, "http://127.0.0.1:8710/#login=abc\n");
+  ::unsetenv("BROWSER");
+  ::unsetenv("XDG_RUNTIME_DIR");
+}
+
+TEST_F(ProgramTest, DoctorSaysWhatIsGoodAndWhatIsNot) {
+  EXPECT_EQ(Normlab({"doctor"}), 0) << out_;
+  EXPECT_THAT(out_, HasSubstr("accepted: owner (admin)"));
+  EXPECT_THAT(out_, HasSubstr("healthy"));
+  EXPECT_EQ(Normlab({"doctor", "--data-dir", "/nonexistent", "--json"}), 3);
+  EXPECT_TRUE(nlohmann::json::accept(out_));
+}
+
+TEST_F(ProgramTest, CompletionKnowsCommandsSettingsAndChoices) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    EXPECT_EQ(Normlab({"completion", shell}), 0);
+    EXPECT_THAT(out_, HasSubstr("learning-rate")) << shell;
+    EXPECT_THAT(out_, HasSubstr("pre post")) << shell;
+    EXPECT_THAT(out_, HasSubstr("article")) << shell;
+  }
+}
+
+TEST_F(ProgramTest, HelpSettingsShowsEverySetting) {
+  EXPECT_EQ(Normlab({"submit", "--help-settings"}), 0);
+  EXPECT_THAT(out_, HasSubstr("--learning-rate"));
+  EXPECT_THAT(out_, HasSubstr("default 12 blocks; 1 to 1024"));
+  EXPECT_EQ(Normlab({"submit", "--help-settings", "--json"}), 0);
+  EXPECT_TRUE(nlohmann::json::accept(out_));
+}
+
+}  // namespace
+}  // namespace normlab::client
