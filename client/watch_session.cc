@@ -52,6 +52,13 @@ class LiveObserver : public Observer {
   void OnFinish(const WatchModel& model) override {
     Draw(model, "");
     terminal_.EndFrame();
+    // The picture has little room for reasons.
+    for (const WatchedRun& run : model.runs()) {
+      const std::string reason = IsTerminal(run.run.state()) ? RunRemark(run.run) : "";
+      if (reason.empty()) continue;
+      terminal_.Print(fmt::format("{}: {}, {}", Clean(run.run.display_name()),
+                                  StateText(run.run.state(), terminal_.style()), Clean(reason)));
+    }
   }
 
  private:

@@ -15,7 +15,8 @@ using normlab::v1::Run;
 
 constexpr int kStateWidth = 12;
 constexpr int kBarWidth = 12;
-constexpr int kNumberWidth = 10;
+constexpr int kNumberWidth = 9;
+constexpr int kRemarkWidth = 10;  // what a remark gets before a name is whole
 constexpr int kTallestChart = 18;
 constexpr int kTwoChartsFrom = 100;  // columns
 
@@ -63,12 +64,13 @@ Layout LayOut(const WatchModel& model, int columns) {
     return kStateWidth + 1 + 1 + layout.steps + (layout.bar ? kBarWidth + 1 : 0) + kNumberWidth +
            1 + (layout.norm ? kNumberWidth + 1 : 0);
   };
-  // The bar goes first, then the norm: the numbers say more than the bar.
-  layout.bar = fixed() + std::min(longest, 24) <= columns;
+  // The bar goes first, then the norm, then a part of the name: the numbers say more than the bar.
+  const int remark = 1 + std::min(layout.remark, kRemarkWidth);
+  layout.bar = fixed() + longest + remark <= columns;
   layout.norm = fixed() + std::min(longest, 14) <= columns;
   if (fixed() + 6 > columns) layout.compact = columns;
-  layout.name = std::clamp(columns - fixed() - 1 - layout.remark, 0, longest);
-  layout.name = std::max(layout.name, std::min({longest, 14, columns - fixed()}));
+  layout.name = std::clamp(columns - fixed() - remark, std::min(longest, 14), longest);
+  layout.name = std::clamp(layout.name, 0, std::max(0, columns - fixed()));
   layout.remark = std::max(0, columns - fixed() - layout.name - 1);
   return layout;
 }

@@ -101,7 +101,9 @@ void Terminal::ShowFrame(const std::vector<std::string>& lines) {
   }
   bytes += "\x1b[?7l";
   frame_.assign(lines.begin(), lines.begin() + static_cast<ptrdiff_t>(fitting));
-  for (const std::string& line : frame_) bytes.append(line).append("\x1b[K\n");
+  // Each row is cleared before it is written: after a full row the cursor still stands on its last
+  // column, which clearing would then take away.
+  for (const std::string& line : frame_) bytes.append("\x1b[K").append(line).append("\n");
   bytes += "\x1b[?7h\x1b[J";
   traits_.out(bytes);
 }
