@@ -5,116 +5,25 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "nlohmann/json.hpp"
-#include "server/base/files.h"
-#include "server/base/spool.h"
-#include "server/executor/local_executor.h"
-#include "tests/fakes/fake_worker_service.h"
-#include "tests/unit/link/effective_spec.h"
+#include "tests/unit/link/attempt_fixture.h"
 
 namespace normlab::trainer {
 namespace {
 
-using executor::ExitReport;
 using std::chrono::minutes;
 using testing::HasSubstr;
 using worker::v1::Finished;
 using worker::v1::Record;
 
-class AttemptTest : public testing::Test {
+class AttemptTest : public AttemptFixture {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "attempt-XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    root_ = name;
-    unsetenv("NORMLAB_FAKE_ENGINE");
-    executor_ = std::make_unique<executor::LocalExecutor>(
-        executor::LocalExecutorOptions{.shepherd_path = NORMLAB_SHEPHERD,
-                                       .trainer_path = NORMLAB_FAKE_TRAINER},
-        [this](const auto&, const ExitReport& report) {
-          MutexLock lock(mutex_);
-          report_ = report;
-          changed_.NotifyAll();
-        });
-  }
-  void TearDown() override {
-    executor_->Terminate(key_, std::chrono::milliseconds(0));
-    if (launched_) WaitForExit();
-    executor_.reset();
-    server_.reset();
-    std::filesystem::remove_all(root_);
-  }
-
-  void StartServer(int64_t steps) {
-    server_ = std::make_unique<FakeWorkerServer>(root_, EffectiveSpec(steps));
-    server_->Start();
-  }
-  void Launch() {
-    const auto shepherd = executor_->Launch({.key = key_,
-                                             .token = "secret",
-                                             .device = "cpu:0",
-                                             .gpu_uuid = "",
-                                             .threads = 1,
-                                             .directory = root_ / "1",
-                                             .endpoint_file = server_->endpoint_file()});
-    ASSERT_TRUE(shepherd.ok()) << shepherd.status();
-    launched_ = true;
-  }
-  ExitReport WaitForExit() {
-    MutexLock lock(mutex_);
-    while (!report_) {
-      if (!changed_.WaitFor(mutex_, minutes(1))) {
-        ADD_FAILURE() << "no exit was reported";
-        return {};
-      }
-    }
-    return *report_;
-  }
-  pid_t TrainerPid() {
-    return nlohmann::json::parse(ReadFile(root_ / "1" / "shepherd.json").value_or("{}"))
-        .value("trainer_pid", 0);
-  }
-  // What the server has, and then what only the spool has: all that was ever recorded.
-  std::vector<Record> AllRecords() {
-    std::vector<std::string> all = server_->records();
-    auto reader = SpoolReader::Open(root_ / "1" / "spool");
-    EXPECT_TRUE(reader.ok()) << reader.status();
-    while (reader.ok() && reader->Next()) {
-      if (reader->sequence() <= all.size()) continue;
-      EXPECT_EQ(reader->sequence(), all.size() + 1);
-      all.emplace_back(reader->bytes());
-    }
-    EXPECT_TRUE(reader->status().ok()) << reader->status();
-    std::vector<Record> records(all.size());
-    for (size_t i = 0; i < all.size(); ++i) EXPECT_TRUE(records[i].ParseFromString(all[i]));
-    return records;
-  }
-  // Steps count from 1 without a gap; returns the last.
-  static int64_t LastStep(const std::vector<Record>& records) {
-    int64_t last = 0;
-    for (const Record& record : records) {
-      if (!record.has_step()) continue;
-      EXPECT_EQ(record.step().step(), ++last);
-    }
-    return last;
-  }
-
-  const executor::AttemptKey key_ = {"01RUN", 1};
-  std::filesystem::path root_;
-  std::unique_ptr<FakeWorkerServer> server_;
-  std::unique_ptr<executor::LocalExecutor> executor_;
-  bool launched_ = false;
-  Mutex mutex_;
-  CondVar changed_;
-  std::optional<ExitReport> report_;
+  AttemptTest() : AttemptFixture(NORMLAB_FAKE_TRAINER) {}
 };
 
 TEST_F(AttemptTest, WholeRunIsRecorded) {
@@ -164,8 +73,7 @@ TEST_F(AttemptTest, FaultIsRecordedWithItsReason) {
 TEST_F(AttemptTest, UnresolvedSpecIsAFault) {
   v1::RunSpec spec = EffectiveSpec(100);
   spec.set_norm("auto");
-  server_ = std::make_unique<FakeWorkerServer>(root_, spec);
-  server_->Start();
+  StartServerWith(spec);
   Launch();
   EXPECT_EQ(WaitForExit().exit_code, kExitFault);
   EXPECT_THAT(AllRecords().back().finished().reason(), HasSubstr("spec.norm"));
