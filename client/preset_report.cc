@@ -1,13 +1,16 @@
 #include "client/preset_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "client/output_file.h"
 #include "client/term/table.h"
+#include "server/domain/settings.h"
 #include "server/export/csv.h"
 #include "server/export/number_text.h"
 #include "server/export/palette.h"
@@ -118,6 +121,22 @@ std::vector<std::string> PresetColours(const Preset& preset) {
   std::vector<std::string> colours;
   for (const PresetRun& run : preset.runs()) colours.push_back(run.colour());
   return colours;
+}
+
+std::string ChangedSettings(const Preset& preset, const std::vector<normlab::v1::Run>& runs) {
+  std::vector<std::string> changes;
+  for (const domain::SettingInfo& setting : domain::Settings()) {
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const PresetRun* own = PresetRunAt(preset, i);
+      const std::string value = domain::ValueText(runs[i].spec(), setting.name);
+      if (own == nullptr || value == domain::ValueText(own->spec(), setting.name)) continue;
+      const std::string change = setting.name + " " + Clean(value);
+      if (std::find(changes.begin(), changes.end(), change) == changes.end()) {
+        changes.push_back(change);
+      }
+    }
+  }
+  return fmt::format("{}", fmt::join(changes, ", "));
 }
 
 void PrintReport(const PresetReport& report, Terminal& terminal) {

@@ -11,7 +11,6 @@
 #include "client/settings_flags.h"
 #include "client/term/text.h"
 #include "client/watch_session.h"
-#include "server/domain/settings.h"
 
 namespace normlab::client {
 namespace {
@@ -32,17 +31,6 @@ struct Options {
   std::string device;
   std::string experiment;  // an earlier one: watch and report it instead of a new one
 };
-
-// "layers 6, steps 30"
-std::string ChangedText(const RunSpec& overrides) {
-  std::string text;
-  for (const domain::SettingInfo& setting : domain::Settings()) {
-    if (!domain::IsSet(overrides, setting.name)) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", setting.name,
-                        domain::ValueText(overrides, setting.name));
-  }
-  return text;
-}
 
 absl::StatusOr<Experiment> MakeExperiment(ApiClient& client, const Options& options,
                                           const RunSpec& overrides) {
@@ -128,7 +116,7 @@ int Article(Context& context, const Options& options) {
   PresetReport report;
   report.preset = *preset;
   for (const WatchedRun& watched : outcome->runs) report.runs.push_back(watched.run);
-  report.changed_settings = ChangedText(overrides);
+  report.changed_settings = ChangedSettings(*preset, report.runs);
   // A new connection: the server may have been restarted while we watched.
   const auto reader = context.Connect();
   if (!reader.ok()) return context.Fail(reader.status());

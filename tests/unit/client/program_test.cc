@@ -33,6 +33,7 @@ v1::Run MakeRun(const std::string& id, const std::string& name, v1::Run::State s
   run.set_id(id);
   run.set_display_name(name);
   run.set_state(state);
+  run.mutable_spec()->set_placement(name);
   run.mutable_effective_spec()->set_placement("pre");
   run.mutable_effective_spec()->set_steps(2);
   run.mutable_progress()->set_steps(2);
@@ -250,6 +251,7 @@ TEST_F(ProgramTest, CtrlCStopsWatchingAndNamesTheCommandToGoOn) {
 }
 
 TEST_F(ProgramTest, ArticleWritesTableCsvAndPicture) {
+  for (v1::Run& run : server_.runs) run.mutable_spec()->set_layers(6);
   server_.watches = {{{EndEvent(server_.runs[0], v1::Run::STATE_SUCCEEDED),
                        EndEvent(server_.runs[1], v1::Run::STATE_SUCCEEDED)}}};
   const std::filesystem::path out = server_.data_dir() / "out";
@@ -266,7 +268,7 @@ TEST_F(ProgramTest, ArticleWritesTableCsvAndPicture) {
             "post,1,4.5,1.5,0.002\npost,2,0.125,0.5,0.002\n");
   EXPECT_TRUE(std::filesystem::exists(out / "article.svg"));
   EXPECT_THAT(out_, HasSubstr("0.125"));
-  EXPECT_THAT(out_, HasSubstr("these runs have layers 6, steps 2"));
+  EXPECT_THAT(out_, HasSubstr("these runs have layers 6."));
 }
 
 TEST_F(ProgramTest, ArticleWithItsOwnSettingsPrintsTheBands) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -144,8 +146,11 @@ TEST(SettingsTest, JsonHoldsEverySetting) {
   EXPECT_EQ(layers["maximum"], 1024);
 }
 
-TEST(SettingsTest, MarkdownHasARowForEachSetting) {
-  const std::string page = SettingsToMarkdown();
+TEST(SettingsTest, TheDocumentationPageIsUpToDate) {
+  std::ifstream file(NORMLAB_SOURCE_DIR "/docs/settings.md");
+  const std::string page((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_EQ(page, SettingsToMarkdown())
+      << "run: normlab submit --help-settings --markdown > docs/settings.md";
   for (const SettingInfo& setting : Settings()) {
     EXPECT_THAT(page, HasSubstr("| `" + setting.name + "` |"));
   }
