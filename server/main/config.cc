@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
-#define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
 #include "server/main/version.h"
@@ -40,15 +39,17 @@ class TomlConfig : public CLI::Config {
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
     std::stringstream text;
     text << input.rdbuf();
-    toml::parse_result parsed = toml::parse(text.str());
-    if (!parsed) {
+    toml::table parsed;
+    try {
+      parsed = toml::parse(text.str());
+    } catch (const toml::parse_error& error) {
       std::stringstream fault;
-      fault << "configuration file, line " << parsed.error().source().begin.line << ": "
-            << parsed.error().description();
+      fault << "configuration file, line " << error.source().begin.line << ": "
+            << error.description();
       throw CLI::FileError(fault.str(), CLI::ExitCodes::FileError);
     }
     std::vector<CLI::ConfigItem> items;
-    for (const auto& [key, node] : parsed.table()) {
+    for (const auto& [key, node] : parsed) {
       CLI::ConfigItem item;
       item.name = std::string(key.str());
       if (const toml::array* array = node.as_array()) {

@@ -3,6 +3,7 @@
 #include <google/protobuf/util/json_util.h>
 #include <google/protobuf/util/time_util.h>
 
+#include <limits>
 #include <utility>
 
 #include "server/base/strings.h"
@@ -54,7 +55,13 @@ void ReadSummary(const Statement& row, v1::Run& run) {
   if (!row.IsNull(18)) summary.set_min_loss(row.Real(18));
   if (!row.IsNull(19)) summary.set_final_gradient_norm(row.Real(19));
   if (!row.IsNull(20)) summary.set_max_gradient_norm(row.Real(20));
-  if (!row.IsNull(21)) summary.set_first_bad_step(row.Integer(21));
+  if (!row.IsNull(21)) {
+    summary.set_first_bad_step(row.Integer(21));
+    // A NaN is stored as NULL; once there was a bad step, that is what a last value without a
+    // number was.
+    if (row.IsNull(17)) summary.set_final_loss(std::numeric_limits<double>::quiet_NaN());
+    if (row.IsNull(19)) summary.set_final_gradient_norm(std::numeric_limits<double>::quiet_NaN());
+  }
   if (!row.IsNull(22)) summary.set_parameter_count(row.Integer(22));
   if (!row.IsNull(23)) summary.set_flops_per_step(row.Real(23));
   summary.set_instruction_set(row.Text(24));

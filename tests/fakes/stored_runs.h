@@ -1,0 +1,144 @@
+// A store in a folder of its own, and short ways to put runs and records into it.
+#ifndef NORMLAB_TESTS_FAKES_STORED_RUNS_H_
+#define NORMLAB_TESTS_FAKES_STORED_RUNS_H_
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/base/ids.h"
+#include "server/domain/spec.h"
+#include "server/storage/runs.h"
+#include "server/storage/store.h"
+#include "server/stream/hub.h"
+#include "tests/fakes/fake_clock.h"
+#include "tests/fakes/temp_dir.h"
+
+namespace normlab::fakes {
+
+// A record of worker.v1, serialized.
+inline std::string SeriesRecord(const std::vector<std::string>& names) {
+  worker::v1::Record record;
+  for (const std::string& name : names) record.mutable_series()->add_names(name);
+  return record.SerializeAsString();
+}
+inline std::string StepRecord(int64_t step, const std::vector<double>& values) {
+  worker::v1::Record record;
+  record.mutable_step()->set_step(step);
+  for (size_t i = 0; i < values.size(); ++i) {
+    record.mutable_step()->add_series(static_cast<uint32_t>(i));
+    record.mutable_step()->add_values(values[i]);
+  }
+  return record.SerializeAsString();
+}
+inline std::string FinishedRecord(worker::v1::Finished::Outcome outcome, std::string reason = "") {
+  worker::v1::Record record;
+  record.mutable_finished()->set_outcome(outcome);
+  record.mutable_finished()->set_reason(std::move(reason));
+  return record.SerializeAsString();
+}
+
+class StoredRuns {
+ public:
+  StoredRuns() { Open(); }
+
+  void Open() {
+    hub_.reset();
+    storage::Store::Options options;
+    options.path = dir_.path() / "normlab.db";
+    options.clock = &clock_;
+    options.publish = [this](const std::vector<domain::EventPtr>& events, uint64_t sequence) {
+      published_.insert(published_.end(), events.begin(), events.end());
+      if (hub_) hub_->Publish(events, sequence);
+    };
+    store_.reset();
+    store_ = storage::Store::Open(options).value();
+    hub_ = std::make_unique<stream::Hub>(store_->opened_at_sequence());
+  }
+  void Close() { store_.reset(); }
+
+  storage::Store& store() { return *store_; }
+  stream::Hub& hub() { return *hub_; }
+  FakeClock& clock() { return clock_; }
+  const std::filesystem::path& directory() const { return dir_.path(); }
+  // Everything published so far; read it only after a Write of the test's own has returned.
+  std::vector<domain::EventPtr>& published() { return published_; }
+
+  std::string AddRun(const std::string& device = "auto", int64_t steps = 180) {
+    v1::Run run;
+    run.set_id(ids_.Next(clock_.WallMicros()));
+    run.set_display_name("a run");
+    run.set_user("lab1");
+    run.set_device(device);
+    run.mutable_spec()->set_steps(steps);
+    *run.mutable_effective_spec() = domain::EffectiveSpec(run.spec());
+    run.set_state(v1::Run::STATE_QUEUED);
+    Require(store_->writer().Write([&](storage::WriteContext& context) {
+      return storage::InsertRun(context, run);
+    }));
+    return run.id();
+  }
+
+  // A new attempt of the run, which is then RUNNING.
+  storage::AttemptRow StartAttempt(const std::string& run, int64_t resumed_from = 0) {
+    storage::AttemptRow attempt;
+    Require(store_->writer().Write([&](storage::WriteContext& context) {
+      storage::AttemptRow row;
+      row.run = run;
+      row.device = "cpu:0";
+      row.resumed_from_step = resumed_from;
+      absl::StatusOr<storage::AttemptRow> inserted = storage::InsertAttempt(context, row);
+      if (!inserted.ok()) return inserted.status();
+      attempt = *inserted;
+      return absl::OkStatus();
+    }));
+    SetState(run, v1::Run::STATE_STARTING);
+    SetState(run, v1::Run::STATE_RUNNING);
+    return attempt;
+  }
+
+  void SetState(const std::string& run, v1::Run::State state) {
+    store_->writer()
+        .Write([&](storage::WriteContext& context) {
+          return storage::UpdateRun(context, run, [&](v1::Run& changed) {
+            changed.set_state(state);
+            return absl::OkStatus();
+          });
+        })
+        .IgnoreError();
+  }
+
+  absl::Status Append(int64_t attempt, uint64_t first, const std::vector<std::string>& records) {
+    return store_->writer().Write([&](storage::WriteContext& context) {
+      return store_->attempt_log().Append(context, attempt, first, records);
+    });
+  }
+
+  v1::Run Read(const std::string& id) {
+    v1::Run run;
+    Require(store_->Read([&](storage::Database& database) {
+      absl::StatusOr<v1::Run> read = storage::ReadRun(database, id);
+      if (read.ok()) run = *read;
+      return read.status();
+    }));
+    return run;
+  }
+
+ private:
+  static void Require(const absl::Status& status) {
+    if (!status.ok()) throw std::runtime_error(status.ToString());
+  }
+
+  TempDir dir_;
+  FakeClock clock_;
+  UlidGenerator ids_;
+  std::vector<domain::EventPtr> published_;
+  std::unique_ptr<stream::Hub> hub_;
+  std::unique_ptr<storage::Store> store_;
+};
+
+}  // namespace normlab::fakes
+
+#endif  // NORMLAB_TESTS_FAKES_STORED_RUNS_H_

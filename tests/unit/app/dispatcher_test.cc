@@ -1,0 +1,296 @@
+#include "server/app/dispatcher.h"
+
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/base/spool.h"
+#include "tests/fakes/stored_runs.h"
+
+namespace normlab::app {
+namespace {
+
+using executor::AttemptKey;
+using executor::ExitReport;
+using fakes::FinishedRecord;
+using fakes::SeriesRecord;
+using fakes::StepRecord;
+using fakes::StoredRuns;
+using ::testing::HasSubstr;
+using worker::v1::Finished;
+
+// An executor without processes: the test says when they end.
+class ScriptedExecutor : public executor::Executor {
+ public:
+  explicit ScriptedExecutor(ExitCallback on_exit) : on_exit_(std::move(on_exit)) {}
+
+  absl::StatusOr<executor::ProcessIdentity> Launch(
+      const executor::LaunchRequest& request) override {
+    std::lock_guard lock(mutex_);
+    if (!refusal_.ok()) return refusal_;
+    std::filesystem::create_directories(request.directory);
+    launched_.push_back(request);
+    changed_.notify_all();
+    return executor::ProcessIdentity{4242, 1, "boot"};
+  }
+  absl::Status Adopt(const AttemptKey& key, const executor::ProcessIdentity&,
+                     const std::filesystem::path&) override {
+    std::lock_guard lock(mutex_);
+    adopted_.push_back(key);
+    return absl::OkStatus();
+  }
+  void Terminate(const AttemptKey& key, std::chrono::milliseconds) override {
+    std::lock_guard lock(mutex_);
+    terminated_.push_back(key);
+  }
+
+  executor::LaunchRequest WaitForLaunch(size_t number) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, std::chrono::seconds(20),
+                           [&] { return launched_.size() >= number; })) {
+      throw std::runtime_error("no launch");
+    }
+    return launched_[number - 1];
+  }
+  void Exit(const AttemptKey& key, const ExitReport& report) { on_exit_(key, report); }
+  void Refuse(absl::Status status) {
+    std::lock_guard lock(mutex_);
+    refusal_ = std::move(status);
+  }
+  std::vector<AttemptKey> adopted() {
+    std::lock_guard lock(mutex_);
+    return adopted_;
+  }
+  std::vector<AttemptKey> terminated() {
+    std::lock_guard lock(mutex_);
+    return terminated_;
+  }
+  size_t launches() {
+    std::lock_guard lock(mutex_);
+    return launched_.size();
+  }
+
+ private:
+  const ExitCallback on_exit_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  absl::Status refusal_;
+  std::vector<executor::LaunchRequest> launched_;
+  std::vector<AttemptKey> adopted_, terminated_;
+};
+
+class DispatcherTest : public ::testing::Test {
+ protected:
+  void Start(int slots = 1) {
+    Dispatcher::Options options;
+    options.data_dir = runs_.directory();
+    options.clock = &runs_.clock();
+    for (int i = 0; i < slots; ++i) {
+      scheduler::Device device;
+      device.id = "cpu:" + std::to_string(i);
+      options.devices.push_back(device);
+    }
+    options.make_executor = [this](executor::Executor::ExitCallback on_exit) {
+      auto made = std::make_unique<ScriptedExecutor>(std::move(on_exit));
+      executor_ = made.get();
+      return made;
+    };
+    dispatcher_ = std::make_unique<Dispatcher>(runs_.store(), std::move(options));
+    ASSERT_TRUE(dispatcher_->Start().ok());
+  }
+
+  // Waits for a state, on the store's own events.
+  v1::Run WaitForState(const std::string& run, v1::Run::State state) {
+    for (int i = 0; i < 20'000; ++i) {
+      v1::Run read = runs_.Read(run);
+      if (read.state() == state) return read;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ADD_FAILURE() << "run stays " << runs_.Read(run).state();
+    return runs_.Read(run);
+  }
+
+  static ExitReport Code(int code) {
+    ExitReport report;
+    report.exit_code = code;
+    return report;
+  }
+  static ExitReport Signal(int signal) {
+    ExitReport report;
+    report.exit_signal = signal;
+    return report;
+  }
+
+  absl::StatusOr<Dispatcher::Attached> Attach(const executor::LaunchRequest& launch,
+                                              std::function<void()> stop = [] {}) {
+    return dispatcher_->Attach(launch.key.run, launch.key.attempt, launch.token, stop);
+  }
+
+  StoredRuns runs_;
+  ScriptedExecutor* executor_ = nullptr;
+  std::unique_ptr<Dispatcher> dispatcher_;
+};
+
+TEST_F(DispatcherTest, ARunGoesFromQueuedToSucceededAndTheNextStarts) {
+  const std::string first = runs_.AddRun(), second = runs_.AddRun();
+  Start();
+  const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
+  EXPECT_EQ(launch.key.run, first);
+  EXPECT_EQ(launch.device, "cpu:0");
+  const auto attached = Attach(launch);
+  ASSERT_TRUE(attached.ok());
+  EXPECT_EQ(runs_.Read(first).state(), v1::Run::STATE_RUNNING);
+  EXPECT_EQ(runs_.Read(second).state(), v1::Run::STATE_QUEUED);
+  ASSERT_TRUE(runs_.Append(attached->attempt_id, 1,
+                           {SeriesRecord({"loss"}), StepRecord(1, {1}),
+                            FinishedRecord(Finished::OUTCOME_SUCCEEDED)})
+                  .ok());
+  executor_->Exit(launch.key, Code(0));
+  EXPECT_EQ(executor_->WaitForLaunch(2).key.run, second);
+  EXPECT_EQ(runs_.Read(first).state(), v1::Run::STATE_SUCCEEDED);
+}
+
+TEST_F(DispatcherTest, KilledTrainerFailsWithItsSignalAndItsSpoolIsReadOut) {
+  const std::string run = runs_.AddRun();
+  Start();
+  const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
+  ASSERT_TRUE(Spool::Create(launch.directory / "spool", Spool::kDefaultCapacity).ok());
+  {
+    auto spool = Spool::Open(launch.directory / "spool").value();
+    ASSERT_TRUE(spool->Append(SeriesRecord({"loss"})).ok());
+    ASSERT_TRUE(spool->Append(StepRecord(1, {4})).ok());
+    ASSERT_TRUE(spool->Append(StepRecord(2, {3})).ok());
+  }
+  const auto attached = Attach(launch);
+  ASSERT_TRUE(
+      runs_.Append(attached->attempt_id, 1, {SeriesRecord({"loss"}), StepRecord(1, {4})}).ok());
+  executor_->Exit(launch.key, Signal(9));
+  const v1::Run ended = WaitForState(run, v1::Run::STATE_FAILED);
+  EXPECT_THAT(ended.end_reason(), HasSubstr("signal 9 (SIGKILL) after step 2"));
+  EXPECT_EQ(ended.exit_signal(), 9);
+  EXPECT_EQ(ended.progress().step(), 2);
+}
+
+TEST_F(DispatcherTest, EachWayToEndHasItsState) {
+  struct Case {
+    std::vector<std::string> records;
+    ExitReport exit;
+    v1::Run::State state;
+    std::string reason;
+  };
+  ExitReport lost;
+  lost.lost = true;
+  lost.detail = "no shepherd";
+  const std::vector<Case> cases = {
+      {{FinishedRecord(Finished::OUTCOME_DIVERGED, "loss is NaN at step 3")}, Code(0),
+       v1::Run::STATE_DIVERGED, "NaN at step 3"},
+      {{FinishedRecord(Finished::OUTCOME_FAILED, "cannot allocate")}, Code(1),
+       v1::Run::STATE_FAILED, "cannot allocate"},
+      {{FinishedRecord(Finished::OUTCOME_STOPPED)}, Code(0), v1::Run::STATE_FAILED,
+       "from outside normlab"},
+      {{}, Code(3), v1::Run::STATE_FAILED, "code 3"},
+      {{}, Signal(11), v1::Run::STATE_FAILED, "SIGSEGV"},
+      {{}, lost, v1::Run::STATE_FAILED, "no shepherd"},
+  };
+  Start();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const std::string run = runs_.AddRun();
+    dispatcher_->Wake();
+    const executor::LaunchRequest launch = executor_->WaitForLaunch(i + 1);
+    const auto attached = Attach(launch);
+    ASSERT_TRUE(attached.ok());
+    if (!cases[i].records.empty()) {
+      ASSERT_TRUE(runs_.Append(attached->attempt_id, 1, cases[i].records).ok());
+    }
+    executor_->Exit(launch.key, cases[i].exit);
+    EXPECT_THAT(WaitForState(run, cases[i].state).end_reason(), HasSubstr(cases[i].reason));
+  }
+}
+
+TEST_F(DispatcherTest, CancelOfAQueuedRunEndsItAtOnceAndItIsNeverStarted) {
+  const std::string first = runs_.AddRun(), second = runs_.AddRun();
+  Start();
+  const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
+  ASSERT_TRUE(dispatcher_->Cancel(second, "lab1").ok());
+  EXPECT_EQ(runs_.Read(second).state(), v1::Run::STATE_CANCELLED);
+  EXPECT_EQ(dispatcher_->Cancel(second, "lab1").code(), absl::StatusCode::kFailedPrecondition);
+  executor_->Exit(launch.key, Code(0));
+  WaitForState(first, v1::Run::STATE_FAILED);
+  const std::string third = runs_.AddRun();
+  dispatcher_->Wake();
+  EXPECT_EQ(executor_->WaitForLaunch(2).key.run, third);
+}
+
+TEST_F(DispatcherTest, CancelOfARunningRunStopsItsTrainer) {
+  const std::string run = runs_.AddRun();
+  Start();
+  const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
+  int stops = 0;
+  const auto attached = Attach(launch, [&] { ++stops; });
+  ASSERT_TRUE(dispatcher_->Cancel(run, "lab1").ok());
+  EXPECT_EQ(runs_.Read(run).state(), v1::Run::STATE_CANCELLING);
+  EXPECT_EQ(stops, 1);
+  EXPECT_EQ(executor_->terminated().size(), 1u);
+  executor_->Exit(launch.key, Signal(15));
+  WaitForState(run, v1::Run::STATE_CANCELLED);
+}
+
+TEST_F(DispatcherTest, ATrainerThatCannotBeStartedFailsWithTheReason) {
+  Start();
+  executor_->Refuse(absl::ResourceExhaustedError("no space for its spool"));
+  const std::string run = runs_.AddRun();
+  dispatcher_->Wake();
+  EXPECT_THAT(WaitForState(run, v1::Run::STATE_FAILED).end_reason(),
+              HasSubstr("no space for its spool"));
+}
+
+TEST_F(DispatcherTest, StrangersAreTurnedAway) {
+  const std::string run = runs_.AddRun();
+  Start();
+  const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
+  const auto refused = [&](const std::string& id, int32_t attempt, const std::string& token) {
+    return dispatcher_->Attach(id, attempt, token, [] {}).status().code();
+  };
+  EXPECT_EQ(refused(run, 1, "wrong"), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(refused(run, 2, launch.token), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(refused("nobody", 1, launch.token), absl::StatusCode::kPermissionDenied);
+  executor_->Exit(launch.key, Code(0));
+  WaitForState(run, v1::Run::STATE_FAILED);
+  EXPECT_EQ(refused(run, 1, launch.token), absl::StatusCode::kPermissionDenied)
+      << "an attempt that has ended";
+}
+
+TEST_F(DispatcherTest, ARestartTakesOverWhatRunsAndKeepsItsDevice) {
+  const std::string running = runs_.AddRun();
+  Start();
+  const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
+  ASSERT_TRUE(Attach(launch).ok());
+  dispatcher_->Stop();
+  dispatcher_.reset();
+  runs_.Close();
+  runs_.Open();
+  const std::string waiting = runs_.AddRun();
+  Start();
+  ASSERT_EQ(executor_->adopted().size(), 1u);
+  EXPECT_EQ(executor_->adopted()[0], launch.key);
+  EXPECT_EQ(dispatcher_->Devices()[0].holder, running);
+  const auto attached = Attach(launch);
+  ASSERT_TRUE(attached.ok()) << "the same trainer comes back with the same token";
+  executor_->Exit(launch.key, Signal(9));
+  EXPECT_EQ(executor_->WaitForLaunch(1).key.run, waiting);
+}
+
+TEST_F(DispatcherTest, AnAttemptThatWasNeverLaunchedIsQueuedAgain) {
+  const std::string run = runs_.AddRun();
+  // The server died between the commit and the launch.
+  const storage::AttemptRow attempt = runs_.StartAttempt(run);
+  Start();
+  const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
+  EXPECT_EQ(launch.key.run, run);
+  EXPECT_EQ(launch.key.attempt, attempt.number + 1);
+}
+
+}  // namespace
+}  // namespace normlab::app

@@ -1,0 +1,211 @@
+#include "server/app/run_watch.h"
+
+#include <random>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/fakes/stored_runs.h"
+
+namespace normlab::app {
+namespace {
+
+using fakes::SeriesRecord;
+using fakes::StepRecord;
+using fakes::StoredRuns;
+
+// What one client has seen, over any number of streams.
+struct Seen {
+  std::vector<int64_t> steps;
+  std::vector<std::string> kinds;
+  std::string token;
+
+  void Take(const std::vector<WatchedEvent>& events) {
+    for (const WatchedEvent& event : events) {
+      const v1::WatchRunsResponse& message = event.event->message();
+      if (message.has_points()) {
+        for (const int64_t step : message.points().columns(0).steps()) steps.push_back(step);
+      }
+      kinds.push_back(message.has_run()       ? "run"
+                      : message.has_end()     ? "end"
+                      : message.has_attempt() ? "attempt"
+                      : message.has_gap()     ? "gap"
+                                              : "other");
+      if (!event.resume_token.empty()) token = event.resume_token;
+    }
+  }
+};
+
+class RunWatchTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<RunWatch> Watch(const std::vector<std::string>& ids, const std::string& token = "",
+                                  bool tail = false, bool lobby = false) {
+    RunWatch::Options options;
+    options.runs = ids;
+    options.tail = tail;
+    options.lobby = lobby;
+    if (!token.empty()) {
+      options.after = ReadResumeToken(token, runs_.store().store_id(), runs_.hub().published()).value();
+    }
+    return std::make_unique<RunWatch>(runs_.store(), runs_.hub(), options);
+  }
+
+  void Drain(RunWatch& watch, Seen& seen) {
+    while (true) {
+      const auto events = watch.Next();
+      ASSERT_TRUE(events.ok()) << events.status();
+      if (events->empty()) return;
+      seen.Take(*events);
+    }
+  }
+
+  void AddSteps(int64_t first, int64_t last) {
+    for (int64_t step = first; step <= last; ++step) {
+      ASSERT_TRUE(runs_.Append(attempt_.id, static_cast<uint64_t>(step + 1),
+                               {StepRecord(step, {1.0 / double(step)})})
+                      .ok());
+    }
+  }
+
+  void SetUp() override {
+    run_ = runs_.AddRun();
+    attempt_ = runs_.StartAttempt(run_);
+    ASSERT_TRUE(runs_.Append(attempt_.id, 1, {SeriesRecord({"loss"})}).ok());
+  }
+
+  static std::vector<int64_t> Range(int64_t first, int64_t last) {
+    std::vector<int64_t> range;
+    for (int64_t step = first; step <= last; ++step) range.push_back(step);
+    return range;
+  }
+
+  StoredRuns runs_;
+  std::string run_;
+  storage::AttemptRow attempt_;
+};
+
+TEST_F(RunWatchTest, HistoryThenLiveThenEndWithoutGapOrRepeat) {
+  AddSteps(1, 10);
+  auto watch = Watch({run_});
+  Seen seen;
+  Drain(*watch, seen);
+  EXPECT_EQ(seen.steps, Range(1, 10));
+  AddSteps(11, 20);
+  Drain(*watch, seen);
+  EXPECT_FALSE(watch->finished());
+  runs_.SetState(run_, v1::Run::STATE_SUCCEEDED);
+  Drain(*watch, seen);
+  EXPECT_EQ(seen.steps, Range(1, 20));
+  EXPECT_EQ(seen.kinds.front(), "run");
+  EXPECT_EQ(seen.kinds.back(), "end");
+  EXPECT_TRUE(watch->finished());
+}
+
+TEST_F(RunWatchTest, ATokenTakenAnywhereResumesExactlyThere) {
+  auto watch = Watch({run_});
+  Seen first;
+  Drain(*watch, first);
+  struct Point {
+    std::string token;
+    size_t seen;
+  };
+  std::vector<Point> points;
+  for (int64_t step = 1; step <= 30; ++step) {
+    AddSteps(step, step);
+    Drain(*watch, first);
+    points.push_back({first.token, first.steps.size()});
+  }
+  runs_.SetState(run_, v1::Run::STATE_FAILED);
+  for (const bool restarted : {false, true}) {
+    if (restarted) {
+      runs_.Close();
+      runs_.Open();
+    }
+    for (const Point& point : points) {
+      Seen rest;
+      auto resumed = Watch({run_}, point.token);
+      Drain(*resumed, rest);
+      EXPECT_EQ(rest.steps, Range(int64_t(point.seen) + 1, 30));
+      EXPECT_TRUE(resumed->finished());
+    }
+  }
+}
+
+TEST_F(RunWatchTest, AWatcherFallenBehindReadsTheDatabaseAndCatchesUp) {
+  auto watch = Watch({run_});
+  Seen seen;
+  Drain(*watch, seen);
+  AddSteps(1, 3000);  // more than the hub keeps
+  Drain(*watch, seen);
+  EXPECT_EQ(seen.steps, Range(1, 3000));
+}
+
+TEST_F(RunWatchTest, ManyWatchersComingAndGoingWhileStepsAreWritten) {
+  std::mt19937 random(7);
+  std::vector<Seen> clients(5);
+  std::vector<std::unique_ptr<RunWatch>> watches(clients.size());
+  for (int64_t step = 1; step <= 400; ++step) {
+    AddSteps(step, step);
+    const size_t i = random() % clients.size();
+    if (!watches[i] || random() % 3 == 0) watches[i] = Watch({run_}, clients[i].token);
+    if (random() % 2 == 0) Drain(*watches[i], clients[i]);
+  }
+  for (size_t i = 0; i < clients.size(); ++i) {
+    watches[i] = Watch({run_}, clients[i].token);
+    Drain(*watches[i], clients[i]);
+    EXPECT_EQ(clients[i].steps, Range(1, 400)) << "client " << i;
+  }
+}
+
+TEST_F(RunWatchTest, ATailSaysWhatItLeftOut) {
+  AddSteps(1, 10);
+  auto watch = Watch({run_}, "", /*tail=*/true);
+  Seen seen;
+  Drain(*watch, seen);
+  EXPECT_TRUE(seen.steps.empty());
+  EXPECT_THAT(seen.kinds, ::testing::Contains("gap"));
+  AddSteps(11, 12);
+  Drain(*watch, seen);
+  EXPECT_EQ(seen.steps, Range(11, 12));
+}
+
+TEST_F(RunWatchTest, TheLobbyTellsStatesOfRunsMadeLater) {
+  auto watch = Watch({}, "", false, /*lobby=*/true);
+  Seen seen;
+  Drain(*watch, seen);
+  EXPECT_EQ(seen.kinds, (std::vector<std::string>{"run"}));
+  const std::string later = runs_.AddRun();
+  AddSteps(1, 3);
+  Drain(*watch, seen);
+  EXPECT_GE(seen.kinds.size(), 2u);
+  EXPECT_TRUE(seen.steps.empty());
+  EXPECT_FALSE(watch->finished());
+}
+
+TEST_F(RunWatchTest, ForeignLaterAndSenselessTokensAreRefused) {
+  const std::string& id = runs_.store().store_id();
+  const uint64_t latest = runs_.hub().published();
+  EXPECT_EQ(ReadResumeToken("deadbeef-1", id, latest).status().code(),
+            absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(ReadResumeToken(MakeResumeToken(id, latest + 1), id, latest).status().code(),
+            absl::StatusCode::kOutOfRange);
+  for (const char* bad : {"x", "-", "1", "a-", "a--1", "a-1x", "a-99999999999999999999999"}) {
+    EXPECT_FALSE(ReadResumeToken(bad, id, latest).ok()) << bad;
+  }
+}
+
+TEST_F(RunWatchTest, RingsWhenThereIsSomethingToRead) {
+  auto watch = Watch({run_});
+  Seen seen;
+  std::atomic<int> rings = 0;
+  watch->OnReady([&] { ++rings; });
+  Drain(*watch, seen);
+  AddSteps(1, 1);
+  EXPECT_GE(rings, 1);
+  watch->OnReady(nullptr);
+  const int before = rings;
+  AddSteps(2, 2);
+  EXPECT_EQ(rings, before);
+}
+
+}  // namespace
+}  // namespace normlab::app
