@@ -93,14 +93,14 @@ test('the article is seen to train', async () => {
   await until(
     'a growing curve',
     async () => {
-      const { right } = await drawnExtent(page, 'loss', '#2563eb');
+      const { right, width } = await drawnExtent(page, 'loss', '#2563eb');
       const { state } = await api('GET', `/runs/${first.id}`);
       if (state === 'STATE_RUNNING' && right > (reached.at(-1) ?? 0)) reached.push(right);
       assert.ok(
         ['STATE_QUEUED', 'STATE_STARTING', 'STATE_RUNNING'].includes(state),
         `it ended, having been seen at ${reached}`,
       );
-      return reached.length >= 4;
+      return reached.length >= 4 && right - reached[0] > width / 5;
     },
     120,
   );
@@ -132,7 +132,7 @@ test('the article is seen to train', async () => {
   await other.goto(`${page.url().split('#')[0]}#/runs?sel=${first.id}`);
   const alone = other.locator('[data-series="gradient_norm"] .points');
   await until('one run', async () => (await alone.textContent()).includes('180 of 180 points'));
-  assert.ok((await drawnExtent(other, 'loss', '#2563eb')).columns > 0);
+  await until('its curve', async () => (await drawnExtent(other, 'loss', '#2563eb')).columns > 0);
   assert.equal((await drawnExtent(other, 'loss', '#dc5a3a')).columns, 0);
   assert.deepEqual([...page.faults, ...other.faults], []);
 });

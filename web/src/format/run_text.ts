@@ -23,16 +23,24 @@ export function plannedSteps(run: RunJson): number {
   return Number(run.progress?.steps ?? run.effectiveSpec?.steps ?? 0);
 }
 
+/** The name of a run by its id, where the page knows it. */
+export type NameOf = (id: string) => string | undefined;
+
 /** Why it waits, when it will be done, how it ended. */
-export function noteText(run: RunJson): string {
+export function noteText(run: RunJson, nameOf: NameOf = () => undefined): string {
   const { ended } = stateLook(run.state);
   if (!ended) {
-    if (run.waitReason) return run.waitReason;
+    if (run.waitReason) return withNames(run.waitReason, nameOf);
     const left = run.progress?.remainingSeconds;
     return typeof left === 'number' ? `${formatDuration(Math.ceil(left))} left` : '';
   }
   const reason = run.state === 'STATE_SUCCEEDED' ? '' : (run.endReason ?? '');
   return reason || tookText(run);
+}
+
+// People know runs by name; 26 characters of an id say nothing, and no more of it than six is shown.
+function withNames(text: string, nameOf: NameOf): string {
+  return text.replace(/\b[0-9A-HJKMNP-TV-Z]{26}\b/g, (id) => nameOf(id) ?? `run ${id.slice(-6)}`);
 }
 
 function tookText(run: RunJson): string {
@@ -42,7 +50,7 @@ function tookText(run: RunJson): string {
 }
 
 /** Hover text: the whole note, and the times in local time and UTC. */
-export function timesText(run: RunJson): string {
+export function timesText(run: RunJson, nameOf?: NameOf): string {
   const lines = [
     ['created', run.createTime],
     ['started', run.startTime],
@@ -52,5 +60,5 @@ export function timesText(run: RunJson): string {
     const date = new Date(time);
     return [`${what} ${formatTime(date)} (${formatUtc(date)})`];
   });
-  return [noteText(run), ...lines].filter((line) => line !== '').join('\n');
+  return [noteText(run, nameOf), ...lines].filter((line) => line !== '').join('\n');
 }

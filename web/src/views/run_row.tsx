@@ -16,6 +16,7 @@ export function RunRow({ live, id, inGroup }: { live: Live; id: string; inGroup:
   const spec = run.effectiveSpec ?? run.spec ?? {};
   const held = isSelected ? heldStep(live, id) : 0;
   const style = line ? ({ '--run': line.colour } as CSSProperties) : {};
+  const nameOf = (other: string) => live.runs.peek(other)?.displayName;
   const enter = () => {
     hoveredRun.value = isSelected ? id : undefined;
   };
@@ -46,7 +47,7 @@ export function RunRow({ live, id, inGroup }: { live: Live; id: string; inGroup:
           aria-label={`draw ${run.displayName}`}
         />
       </td>
-      <td class={`state ${look.word.replace(' ', '-')}`} title={timesText(run)}>
+      <td class={`state ${look.word.replace(' ', '-')}`} title={timesText(run, nameOf)}>
         <span class="glyph" aria-hidden="true">
           {look.glyph}
         </span>
@@ -68,8 +69,8 @@ export function RunRow({ live, id, inGroup }: { live: Live; id: string; inGroup:
       </td>
       <td class="number value">{valueText(live, run, id, isSelected, 'loss')}</td>
       <td class="number value">{valueText(live, run, id, isSelected, 'gradient_norm')}</td>
-      <td class="note-column secondary" title={timesText(run)}>
-        {noteText(run)}
+      <td class="note-column secondary" title={timesText(run, nameOf)}>
+        {noteText(run, nameOf)}
       </td>
       <td class="who secondary">{run.user}</td>
     </tr>
