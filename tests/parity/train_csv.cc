@@ -5,8 +5,8 @@
 // Columns run,step,loss,gradient_norm,learning_rate as everywhere in normlab; numbers in the fewest
 // digits that read back to the same double. `--dump=PREFIX` trains nothing and writes the initial
 // weights (PREFIX.bin, described by PREFIX.txt) and the first batches (PREFIX.tokens) instead.
-#include <cmath>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -30,7 +30,7 @@ struct Options {
   TrainingSettings settings;
   std::string run = "run";
   std::string dump;
-  bool quiet = false;       // no rows, only the summary
+  bool quiet = false;  // no rows, only the summary
   bool final_norm_set = false;
 };
 
@@ -68,8 +68,7 @@ void SetOption(std::string_view name, std::string_view text, Options& o) {
       Take("norm", name, text, s.norm) || Take("norm_epsilon", name, text, s.norm_epsilon) ||
       Take("final_norm", name, text, s.final_norm) || Take("layers", name, text, s.layers) ||
       Take("d_model", name, text, s.d_model) || Take("heads", name, text, s.heads) ||
-      Take("ffn_width", name, text, s.ffn_width) ||
-      Take("vocab_size", name, text, s.vocab_size) ||
+      Take("ffn_width", name, text, s.ffn_width) || Take("vocab_size", name, text, s.vocab_size) ||
       Take("sequence_length", name, text, s.sequence_length) ||
       Take("batch_size", name, text, s.batch_size) || Take("steps", name, text, s.steps) ||
       Take("learning_rate", name, text, s.learning_rate) ||

@@ -1,5 +1,5 @@
-// A zeroed array of floats on a cache-line boundary, so that kernels and the matrix library always see
-// the same alignment: with another one a library may add in another order.
+// A zeroed array of floats on a cache-line boundary, so that kernels and the matrix library always
+// see the same alignment: with another one a library may add in another order.
 #ifndef NORMLAB_SERVER_TRAINER_MODEL_BUFFER_H_
 #define NORMLAB_SERVER_TRAINER_MODEL_BUFFER_H_
 

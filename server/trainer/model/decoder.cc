@@ -15,8 +15,7 @@ constexpr float kHeadScale = 0.02f;
 
 void CheckPositive(std::string_view name, int64_t value) {
   if (value >= 1) return;
-  throw std::runtime_error(std::string(name) + " must be at least 1, not " +
-                           std::to_string(value));
+  throw std::runtime_error(std::string(name) + " must be at least 1, not " + std::to_string(value));
 }
 
 void CheckChoice(std::string_view name, std::string_view value,
@@ -42,8 +41,7 @@ Decoder RecordDecoder(const TrainingSettings& settings, int64_t total_rows, Prog
     x = placement.RecordBlock(Block(settings, i), x);
   }
   if (settings.final_norm) x = RecordNorm(settings, "final_norm", x);
-  decoder.logits =
-      Linear("output", settings.vocab_size, Initializer::Normal(kHeadScale), false, x);
+  decoder.logits = Linear("output", settings.vocab_size, Initializer::Normal(kHeadScale), false, x);
   SoftmaxCrossEntropy(total_rows, decoder.logits);
   return decoder;
 }

@@ -11,8 +11,8 @@
 #include "server/trainer/model/sha1.h"
 
 // Everything on the way from an element's index to its value is inlined into one loop, which is
-// compiled twice: with the FMA instruction and without (then fma is a slow library call with the same
-// result).
+// compiled twice: with the FMA instruction and without (then fma is a slow library call with the
+// same result).
 #define NORMLAB_INLINE inline __attribute__((always_inline))
 
 namespace normlab::trainer {

@@ -1,9 +1,9 @@
 // The random stream with which Flax initialises a model, bit for bit.
 //
 // A JAX user who calls `model.init(jax.random.PRNGKey(seed), ...)` gets certain weights; these
-// functions make the same ones without JAX (threefry2x32 keys, partitionable bits, 32-bit mode, init
-// not jitted, on a CPU with fused multiply-add). Sources: Salmon et al. 2011 (Threefry), FIPS 180
-// (SHA-1), Giles 2010 (single-precision inverse error function), Cephes (log1p).
+// functions make the same ones without JAX (threefry2x32 keys, partitionable bits, 32-bit mode,
+// init not jitted, on a CPU with fused multiply-add). Sources: Salmon et al. 2011 (Threefry), FIPS
+// 180 (SHA-1), Giles 2010 (single-precision inverse error function), Cephes (log1p).
 //
 //   const RandomKey key = ParameterKey(RootKey(7), "block_0qkv");
 //   FillTruncatedNormal(key, LecunScale(64), kernel);
@@ -28,8 +28,8 @@ RandomKey Threefry(RandomKey key, uint32_t x0, uint32_t x1);
 // PRNGKey(seed). As in JAX without 64-bit mode, only the low 32 bits of the seed count.
 RandomKey RootKey(int64_t seed);
 
-// The key of the first parameter made in a module. `modules` is the names from the root down without
-// separators ("block_0qkv").
+// The key of the first parameter made in a module. `modules` is the names from the root down
+// without separators ("block_0qkv").
 RandomKey ParameterKey(RandomKey root, std::string_view modules);
 
 // The 32 random bits of element `index` (row-major) of a parameter.

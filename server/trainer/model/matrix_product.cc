@@ -8,7 +8,8 @@
 namespace normlab::trainer {
 namespace {
 
-// Product of the two smaller sizes from which LibTorch is faster; see the header for the measurement.
+// Product of the two smaller sizes from which LibTorch is faster; see the header for the
+// measurement.
 constexpr int64_t kLarge = 512 * 512;
 
 bool IsLarge(const Matrix& a, const Matrix& b) {
@@ -58,8 +59,8 @@ void MatrixProduct::RunKernel() {
   const int64_t a_column = a_.transposed ? a_.rows : 1;
   const int64_t b_row = b_.transposed ? 1 : b_.columns;
   const int64_t b_column = b_.transposed ? b_.rows : 1;
-  kernels_.matrix_multiply(a_.data, a_row, a_column, b_.data, b_row, b_column, a_.rows,
-                           b_.columns, a_.columns, start_.bias, start_.accumulate, out_);
+  kernels_.matrix_multiply(a_.data, a_row, a_column, b_.data, b_row, b_column, a_.rows, b_.columns,
+                           a_.columns, start_.bias, start_.accumulate, out_);
 }
 
 }  // namespace normlab::trainer

@@ -1,9 +1,9 @@
 // Matrix products, set up once and run every step.
 //
 // Small ones are done by our own kernel, large ones by LibTorch. On one Zen 4 core the article's
-// products (768 x 64 x 64 ... 256) run at 110 GFLOP/s in the kernel and at 92 in LibTorch 2.13; from
-// about 512 x 512 on LibTorch is ahead. Plain C++ on the outside: components need no torch header,
-// which would take half a minute each to compile.
+// products (768 x 64 x 64 ... 256) run at 110 GFLOP/s in the kernel and at 92 in LibTorch 2.13;
+// from about 512 x 512 on LibTorch is ahead. Plain C++ on the outside: components need no torch
+// header, which would take half a minute each to compile.
 #ifndef NORMLAB_SERVER_TRAINER_MODEL_MATRIX_PRODUCT_H_
 #define NORMLAB_SERVER_TRAINER_MODEL_MATRIX_PRODUCT_H_
 

@@ -53,8 +53,8 @@ void ParameterTable::Initialize(int64_t seed, std::span<float> buffer) const {
   const RandomKey root = RootKey(seed);
   std::ranges::fill(buffer, 0.0f);
   for (const Parameter& parameter : parameters_) {
-    const std::span<float> values = buffer.subspan(static_cast<size_t>(parameter.offset),
-                                                   static_cast<size_t>(parameter.count));
+    const std::span<float> values =
+        buffer.subspan(static_cast<size_t>(parameter.offset), static_cast<size_t>(parameter.count));
     const float value = parameter.init.value;
     switch (parameter.init.kind) {
       case Initializer::Kind::kConstant:

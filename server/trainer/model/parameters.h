@@ -47,7 +47,8 @@ class ParameterTable {
   int64_t buffer_size() const { return buffer_size_; }  // floats, with the gaps between tensors
   int64_t parameter_count() const;                      // without them
 
-  // Fills a buffer of buffer_size() floats with the initial weights of `seed`, exactly those of Flax.
+  // Fills a buffer of buffer_size() floats with the initial weights of `seed`, exactly those of
+  // Flax.
   void Initialize(int64_t seed, std::span<float> buffer) const;
 
  private:

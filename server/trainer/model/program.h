@@ -1,10 +1,10 @@
 // A model as a fixed list of components, recorded once and run every step.
 //
-// Recording looks like the mathematics: `x + block.Attention(block.Norm("n", x))` appends a norm, the
-// parts of the attention and an addition. Afterwards the shapes are known, so Finish() lays out all
-// memory, and a step allocates nothing and searches nothing. The way back is the list in reverse; each
-// component knows its own derivative (there is no automatic differentiation), and where several
-// components read one value their gradients are added.
+// Recording looks like the mathematics: `x + block.Attention(block.Norm("n", x))` appends a norm,
+// the parts of the attention and an addition. Afterwards the shapes are known, so Finish() lays out
+// all memory, and a step allocates nothing and searches nothing. The way back is the list in
+// reverse; each component knows its own derivative (there is no automatic differentiation), and
+// where several components read one value their gradients are added.
 //
 //   Program program(parameters, batch, time);
 //   Value x = Embed(program, ...);
@@ -41,8 +41,8 @@ struct Value {
   int64_t width() const;
 };
 
-// Where a component puts the gradient of one of its inputs. In the way back the first to reach a value
-// overwrites, the others add.
+// Where a component puts the gradient of one of its inputs. In the way back the first to reach a
+// value overwrites, the others add.
 struct GradientSlot {
   float* data = nullptr;
   bool accumulate = false;
@@ -104,8 +104,8 @@ class Program {
  private:
   struct ValueState {
     int64_t width = 0;
-    int64_t offset = 0;         // in activations_
-    int maker = -1;             // index of the component that writes it
+    int64_t offset = 0;          // in activations_
+    int maker = -1;              // index of the component that writes it
     int64_t gradient_slot = -1;  // index into gradient_slots_ while alive
   };
   // Memory for a gradient, reused when its value's gradient is dead.

@@ -1,5 +1,5 @@
-// SHA-1 (FIPS 180-4) of a short message. Used only to derive random keys from parameter names, never
-// for security.
+// SHA-1 (FIPS 180-4) of a short message. Used only to derive random keys from parameter names,
+// never for security.
 #ifndef NORMLAB_SERVER_TRAINER_MODEL_SHA1_H_
 #define NORMLAB_SERVER_TRAINER_MODEL_SHA1_H_
 

@@ -27,8 +27,7 @@ void CheckTrainingSettings(const TrainingSettings& settings) {
                              "\" is not known; known are all, matrices");
   }
   if (settings.threads < 1) {
-    throw std::runtime_error("threads must be at least 1, not " +
-                             std::to_string(settings.threads));
+    throw std::runtime_error("threads must be at least 1, not " + std::to_string(settings.threads));
   }
 }
 
@@ -55,8 +54,7 @@ void Learner::RecordShares() {
     const int64_t end = settings_.batch_size * (i + 1) / count;
     Share share;
     share.first_row = begin * settings_.sequence_length;
-    share.program =
-        std::make_unique<Program>(parameters_, end - begin, settings_.sequence_length);
+    share.program = std::make_unique<Program>(parameters_, end - begin, settings_.sequence_length);
     RecordDecoder(settings_, total_rows, *share.program);
     shares_.push_back(std::move(share));
   }

@@ -1,6 +1,6 @@
-// NumPy's default generator, bit for bit: `numpy.random.default_rng(seed).integers(0, n, dtype=int32)`
-// as the article's script draws it. Sources: O'Neill 2014 (PCG XSL RR 128/64), NumPy's SeedSequence,
-// Lemire 2019 (bounded integers).
+// NumPy's default generator, bit for bit: `numpy.random.default_rng(seed).integers(0, n,
+// dtype=int32)` as the article's script draws it. Sources: O'Neill 2014 (PCG XSL RR 128/64),
+// NumPy's SeedSequence, Lemire 2019 (bounded integers).
 #ifndef NORMLAB_SERVER_TRAINER_TRAIN_NUMPY_RANDOM_H_
 #define NORMLAB_SERVER_TRAINER_TRAIN_NUMPY_RANDOM_H_
 
@@ -17,8 +17,8 @@ class NumpyRandom {
 
   uint64_t Next64();
 
-  // The low half of a fresh 64-bit draw, then its high half. The pending half is part of the state: a
-  // checkpoint that forgets it changes the data.
+  // The low half of a fresh 64-bit draw, then its high half. The pending half is part of the state:
+  // a checkpoint that forgets it changes the data.
   uint32_t Next32();
 
   // Uniform in [0, n), 1 <= n < 2^31. n = 1 consumes nothing.

@@ -41,9 +41,8 @@ void AdamW::Update(int64_t step, double learning_rate, int64_t begin, int64_t en
     if (from >= to) continue;
     kernels_.adamw(gradients + from, to - from, static_cast<float>(learning_rate),
                    static_cast<float>(settings_.beta1), static_cast<float>(settings_.beta2),
-                   static_cast<float>(settings_.epsilon), segment.decay, m_correction,
-                   v_correction, weights + from, first_moment_.data() + from,
-                   second_moment_.data() + from);
+                   static_cast<float>(settings_.epsilon), segment.decay, m_correction, v_correction,
+                   weights + from, first_moment_.data() + from, second_moment_.data() + from);
   }
 }
 

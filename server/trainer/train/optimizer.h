@@ -12,8 +12,8 @@
 
 namespace normlab::trainer {
 
-// The rate of step `step`, counted from 1. With linear warmup over W steps: rate * min(1, step / W),
-// so the first update already has rate / W and step W the full rate. W = 0 is no warmup.
+// The rate of step `step`, counted from 1. With linear warmup over W steps: rate * min(1, step /
+// W), so the first update already has rate / W and step W the full rate. W = 0 is no warmup.
 double LearningRate(const TrainingSettings& settings, int64_t step);
 
 // AdamW with decoupled weight decay (Loshchilov and Hutter 2019): bias-corrected averages of g and
@@ -23,8 +23,8 @@ class AdamW {
   AdamW(const TrainingSettings& settings, const ParameterTable& parameters,
         const Kernels& kernels = BestKernels());
 
-  // The update of step `step` (from 1) for buffer positions [begin, end). Ranges of one step may run
-  // on several threads.
+  // The update of step `step` (from 1) for buffer positions [begin, end). Ranges of one step may
+  // run on several threads.
   void Update(int64_t step, double learning_rate, int64_t begin, int64_t end,
               const float* gradients, float* weights);
 

@@ -32,9 +32,13 @@ enum Series : uint32_t {
 };
 
 const std::array<std::string, kSeriesCount>& SeriesNames() {
-  static const std::array<std::string, kSeriesCount> names = {
-      "loss",           "gradient_norm",     "learning_rate", "step_milliseconds",
-      "tokens_per_second", "non_finite_count", "spike"};
+  static const std::array<std::string, kSeriesCount> names = {"loss",
+                                                              "gradient_norm",
+                                                              "learning_rate",
+                                                              "step_milliseconds",
+                                                              "tokens_per_second",
+                                                              "non_finite_count",
+                                                              "spike"};
   return names;
 }
 

@@ -53,8 +53,7 @@ Curve TrainedCurve(const std::string& placement, int64_t warmup_steps) {
 }
 
 // Largest relative difference of the first `steps` values.
-double Error(const std::vector<double>& actual, const std::vector<double>& expected,
-             size_t steps) {
+double Error(const std::vector<double>& actual, const std::vector<double>& expected, size_t steps) {
   EXPECT_GE(actual.size(), steps);
   EXPECT_GE(expected.size(), steps);
   double worst = 0;
@@ -84,8 +83,8 @@ TEST(Article, PostNormWithWarmupEqualsThePublishedCurveForAHundredSteps) {
   EXPECT_NEAR(trained.loss.back(), 0.0174, 5e-4);
 }
 
-// Post-Norm at full rate from the first step is chaotic: rounding alone makes two correct programs part
-// after about ten steps. All of them stall near ln 64 = 4.16, and none becomes non-finite.
+// Post-Norm at full rate from the first step is chaotic: rounding alone makes two correct programs
+// part after about ten steps. All of them stall near ln 64 = 4.16, and none becomes non-finite.
 TEST(Article, PostNormWithoutWarmupStallsAsPublished) {
   const Curve published = PublishedCurve("Post-Norm · no warmup");
   const Curve trained = TrainedCurve("post", 0);

@@ -20,8 +20,8 @@ namespace normlab::trainer {
 namespace {
 
 using Tensors = std::vector<torch::Tensor>;
-// The same part of a model written with torch: x [batch, time, width] and the parameters in the order
-// in which they were declared.
+// The same part of a model written with torch: x [batch, time, width] and the parameters in the
+// order in which they were declared.
 using Reference = std::function<torch::Tensor(const torch::Tensor& x, const Tensors& parameters)>;
 
 torch::Tensor ToTensor(std::span<const float> values, std::vector<int64_t> shape) {
@@ -91,7 +91,8 @@ struct Shape {
 };
 
 // The article's, the small preset's, and ones that fill no vector of any instruction set.
-const Shape kShapes[] = {{2, 32, 64, 4}, {3, 16, 32, 4}, {2, 7, 20, 4}, {1, 1, 3, 1}, {2, 33, 34, 2}};
+const Shape kShapes[] = {
+    {2, 32, 64, 4}, {3, 16, 32, 4}, {2, 7, 20, 4}, {1, 1, 3, 1}, {2, 33, 34, 2}};
 
 class AutogradTest : public testing::TestWithParam<const Kernels*> {
  protected:
@@ -103,8 +104,8 @@ INSTANTIATE_TEST_SUITE_P(Sets, AutogradTest, testing::ValuesIn(AvailableKernels(
 
 TEST_P(AutogradTest, LayerNorm) {
   for (const Shape& s : kShapes) {
-    Probe probe(s.batch, s.time, s.width, [](Value x) { return LayerNorm("n", 1e-3, x); },
-                kernels());
+    Probe probe(
+        s.batch, s.time, s.width, [](Value x) { return LayerNorm("n", 1e-3, x); }, kernels());
     ExpectSameAsAutograd(probe, s.batch, s.time, [](const torch::Tensor& x, const Tensors& p) {
       return ReferenceNorm("layernorm", x, p[0], p[1], 1e-3);
     });
@@ -113,8 +114,8 @@ TEST_P(AutogradTest, LayerNorm) {
 
 TEST_P(AutogradTest, RmsNorm) {
   for (const Shape& s : kShapes) {
-    Probe probe(s.batch, s.time, s.width, [](Value x) { return RmsNorm("n", 1e-3, x); },
-                kernels());
+    Probe probe(
+        s.batch, s.time, s.width, [](Value x) { return RmsNorm("n", 1e-3, x); }, kernels());
     ExpectSameAsAutograd(probe, s.batch, s.time, [](const torch::Tensor& x, const Tensors& p) {
       return ReferenceNorm("rmsnorm", x, p[0], {}, 1e-3);
     });
@@ -124,8 +125,9 @@ TEST_P(AutogradTest, RmsNorm) {
 TEST_P(AutogradTest, LinearWithAndWithoutBias) {
   for (const bool bias : {true, false}) {
     for (const Shape& s : kShapes) {
-      Probe probe(s.batch, s.time, s.width,
-                  [&](Value x) { return Linear("l", 2 * s.width + 1, {}, bias, x); }, kernels());
+      Probe probe(
+          s.batch, s.time, s.width,
+          [&](Value x) { return Linear("l", 2 * s.width + 1, {}, bias, x); }, kernels());
       ExpectSameAsAutograd(probe, s.batch, s.time, [&](const torch::Tensor& x, const Tensors& p) {
         const torch::Tensor y = x.matmul(p[0]);
         return bias ? y + p[1] : y;
@@ -136,7 +138,8 @@ TEST_P(AutogradTest, LinearWithAndWithoutBias) {
 
 TEST_P(AutogradTest, Gelu) {
   for (const Shape& s : kShapes) {
-    Probe probe(s.batch, s.time, s.width, [](Value x) { return Gelu(x); }, kernels());
+    Probe probe(
+        s.batch, s.time, s.width, [](Value x) { return Gelu(x); }, kernels());
     ExpectSameAsAutograd(probe, s.batch, s.time, [](const torch::Tensor& x, const Tensors&) {
       return torch::gelu(x, "tanh");
     });
@@ -147,8 +150,9 @@ TEST_P(AutogradTest, CausalAndFullAttention) {
   for (const bool causal : {true, false}) {
     for (const Shape& s : kShapes) {
       SCOPED_TRACE(testing::Message() << s.time << "x" << s.width << " causal " << causal);
-      Probe probe(s.batch, s.time, 3 * s.width,
-                  [&](Value x) { return AttendHeads(s.heads, causal, x); }, kernels());
+      Probe probe(
+          s.batch, s.time, 3 * s.width, [&](Value x) { return AttendHeads(s.heads, causal, x); },
+          kernels());
       ExpectSameAsAutograd(probe, s.batch, s.time, [&](const torch::Tensor& x, const Tensors&) {
         return ReferenceAttention(x, s.heads, causal);
       });
@@ -157,7 +161,8 @@ TEST_P(AutogradTest, CausalAndFullAttention) {
 }
 
 TEST_P(AutogradTest, AValueReadTwiceGetsBothGradients) {
-  Probe probe(2, 5, 12, [](Value x) { return Gelu(x) + (x + Gelu(x + x)); }, kernels());
+  Probe probe(
+      2, 5, 12, [](Value x) { return Gelu(x) + (x + Gelu(x + x)); }, kernels());
   ExpectSameAsAutograd(probe, 2, 5, [](const torch::Tensor& x, const Tensors&) {
     return torch::gelu(x, "tanh") + (x + torch::gelu(x + x, "tanh"));
   });
@@ -184,10 +189,9 @@ torch::Tensor ReferencePre(const torch::Tensor& x, const Tensors& p, double epsi
 
 // The same with norm_first=False.
 torch::Tensor ReferencePost(const torch::Tensor& x, const Tensors& p, double epsilon) {
-  const torch::Tensor u = ReferenceNorm("layernorm", x + ReferenceBranchAttention(x, p, 0, 4), p[4],
-                                        p[5], epsilon);
-  return ReferenceNorm("layernorm", u + ReferenceBranchFeedForward(u, p, 6), p[10], p[11],
-                       epsilon);
+  const torch::Tensor u =
+      ReferenceNorm("layernorm", x + ReferenceBranchAttention(x, p, 0, 4), p[4], p[5], epsilon);
+  return ReferenceNorm("layernorm", u + ReferenceBranchFeedForward(u, p, 6), p[10], p[11], epsilon);
 }
 
 TEST_P(AutogradTest, PreAndPostBlocksEqualPyTorchsEncoderLayer) {
@@ -196,8 +200,9 @@ TEST_P(AutogradTest, PreAndPostBlocksEqualPyTorchsEncoderLayer) {
     TrainingSettings settings;
     settings.norm_epsilon = 1e-5;  // PyTorch's
     const Placement& placement = FindPlacement(pre ? "pre" : "post");
-    Probe probe(2, 32, 64,
-                [&](Value x) { return placement.RecordBlock(Block(settings, 0), x); }, kernels());
+    Probe probe(
+        2, 32, 64, [&](Value x) { return placement.RecordBlock(Block(settings, 0), x); },
+        kernels());
     ExpectSameAsAutograd(
         probe, 2, 32,
         [&](const torch::Tensor& x, const Tensors& p) {
@@ -226,8 +231,9 @@ torch::Tensor ReferenceLoss(const TrainingSettings& s, const Tensors& p,
     next += 4;
     return ReferenceBranchFeedForward(x, p, next - 4);
   };
-  torch::Tensor x = p[0].index_select(0, tokens.flatten()).reshape(
-                        {tokens.size(0), tokens.size(1), s.d_model}) + p[1];
+  torch::Tensor x =
+      p[0].index_select(0, tokens.flatten()).reshape({tokens.size(0), tokens.size(1), s.d_model}) +
+      p[1];
   next = 2;
   for (int64_t i = 0; i < s.layers; ++i) {
     if (s.placement == "pre") {
@@ -294,8 +300,8 @@ TEST(WholeModel, LossAndEveryGradientEqualAutograd) {
     EXPECT_NEAR(loss, expected.item<double>(), 1e-6 * expected.item<double>());
     for (size_t i = 0; i < parameters.size(); ++i) {
       const Parameter& p = learner.parameters().all()[i];
-      const auto gradient = learner.gradients().subspan(static_cast<size_t>(p.offset),
-                                                        static_cast<size_t>(p.count));
+      const auto gradient =
+          learner.gradients().subspan(static_cast<size_t>(p.offset), static_cast<size_t>(p.count));
       // The keys' bias moves all scores of a row alike: its true gradient is zero.
       EXPECT_LT(RelativeError(gradient, parameters[i].grad()), 2e-5) << p.path;
     }

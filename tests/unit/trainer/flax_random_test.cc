@@ -20,10 +20,10 @@ using flax_random_internal::UniformForTruncatedNormal;
 uint32_t BitsOf(float value) { return std::bit_cast<uint32_t>(value); }
 
 TEST(Sha1, MatchesTheStandardsExamples) {
-  EXPECT_EQ(Sha1("abc"), (std::array<uint32_t, 5>{0xa9993e36, 0x4706816a, 0xba3e2571, 0x7850c26c,
-                                                  0x9cd0d89d}));
-  EXPECT_EQ(Sha1(""), (std::array<uint32_t, 5>{0xda39a3ee, 0x5e6b4b0d, 0x3255bfef, 0x95601890,
-                                               0xafd80709}));
+  EXPECT_EQ(Sha1("abc"),
+            (std::array<uint32_t, 5>{0xa9993e36, 0x4706816a, 0xba3e2571, 0x7850c26c, 0x9cd0d89d}));
+  EXPECT_EQ(Sha1(""),
+            (std::array<uint32_t, 5>{0xda39a3ee, 0x5e6b4b0d, 0x3255bfef, 0x95601890, 0xafd80709}));
   // 56 bytes: the length no longer fits the first block.
   EXPECT_EQ(Sha1("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
             (std::array<uint32_t, 5>{0x84983e44, 0x1c3bd26e, 0xbaae4aa1, 0xf95129e5, 0xe54670f1}));

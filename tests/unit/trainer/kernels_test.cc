@@ -131,7 +131,8 @@ void ExpectProduct(const Kernels& kernels, const ProductSize& s, bool a_transpos
 }
 
 TEST_P(KernelsTest, MatrixProductsOfEveryKindAndAwkwardSize) {
-  // Full tiles; less than one tile; a remainder in every size; more than one block of depth and rows.
+  // Full tiles; less than one tile; a remainder in every size; more than one block of depth and
+  // rows.
   const ProductSize sizes[] = {{24, 64, 64}, {1, 1, 1}, {13, 20, 37}, {7, 300, 33}, {800, 9, 66}};
   for (const ProductSize& size : sizes) {
     for (const bool a_transposed : {false, true}) {
@@ -152,8 +153,7 @@ TEST_P(KernelsTest, LargeMatrixProductsGoToTorch) {
   ExpectProduct(kernels(), {530, 520, 510}, true, false, false, true);
 }
 
-std::vector<float> LayerNormOf(const Kernels& kernels, const std::vector<float>& x,
-                               float epsilon) {
+std::vector<float> LayerNormOf(const Kernels& kernels, const std::vector<float>& x, float epsilon) {
   const std::vector<float> ones(x.size(), 1.0f);
   const std::vector<float> zeros(x.size(), 0.0f);
   std::vector<float> y(x.size());

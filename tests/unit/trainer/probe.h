@@ -1,4 +1,5 @@
-// Test doubles that stand at the two ends of a part of a model: fixed values in, a fixed gradient back.
+// Test doubles that stand at the two ends of a part of a model: fixed values in, a fixed gradient
+// back.
 #ifndef NORMLAB_TESTS_UNIT_TRAINER_PROBE_H_
 #define NORMLAB_TESTS_UNIT_TRAINER_PROBE_H_
 

@@ -1,9 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <string>
 
@@ -72,6 +75,39 @@ TEST(Train, MoreThreadsChangeOnlyTheRounding) {
     for (size_t i = 0; i < one.steps.size(); ++i) {
       EXPECT_NEAR(several.series["loss"][i] / one.series["loss"][i], 1.0, 1e-5);
     }
+  }
+}
+
+// Threads of this process, from the kernel.
+int64_t ThreadCount() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    int64_t count = 0;
+    if (word == "Threads:" && status >> count) return count;
+  }
+  return 0;
+}
+
+class ThreadWatcher final : public Observer {
+ public:
+  void OnModel(const ModelSummary&) override {}
+  void OnSeries(std::span<const std::string>) override {}
+  void OnStep(int64_t, std::span<const Observation>) override {
+    most = std::max(most, ThreadCount());
+  }
+  bool StopRequested() override { return false; }
+
+  int64_t most = 0;
+};
+
+TEST(Train, UsesExactlyTheThreadsItIsGiven) {
+  if (ThreadCount() != 1) GTEST_SKIP() << "an earlier test left threads behind";
+  for (const int64_t threads : {1, 2}) {
+    TrainingSettings settings = SmallSettings();
+    settings.threads = threads;
+    ThreadWatcher watcher;
+    Train(settings, watcher);
+    EXPECT_EQ(watcher.most, threads);
   }
 }
 

@@ -24,9 +24,9 @@ class AttentionComponent final : public Component {
   void Forward() override {
     const int64_t time = program_->time();
     for (int64_t b = 0; b < program_->batch(); ++b) {
-      program_->kernels().attention_forward(
-          qkv_ + b * time * 3 * width_, time, width_, heads_, causal_,
-          probabilities_.data() + b * probability_size_, y_ + b * time * width_, scratch_.data());
+      program_->kernels().attention_forward(qkv_ + b * time * 3 * width_, time, width_, heads_,
+                                            causal_, probabilities_.data() + b * probability_size_,
+                                            y_ + b * time * width_, scratch_.data());
     }
   }
 
@@ -35,8 +35,8 @@ class AttentionComponent final : public Component {
     for (int64_t b = 0; b < program_->batch(); ++b) {
       program_->kernels().attention_backward(
           qkv_ + b * time * 3 * width_, probabilities_.data() + b * probability_size_,
-          y_gradient_ + b * time * width_, time, width_, heads_, causal_,
-          qkv_gradient_.accumulate, qkv_gradient_.data + b * time * 3 * width_, scratch_.data());
+          y_gradient_ + b * time * width_, time, width_, heads_, causal_, qkv_gradient_.accumulate,
+          qkv_gradient_.data + b * time * 3 * width_, scratch_.data());
     }
   }
 

@@ -1,6 +1,6 @@
 // The parts models are made of. Each function appends one component to the program of its input and
-// returns the output; [rows, width] throughout, rows = batch * time. Parameters are declared under the
-// given path.
+// returns the output; [rows, width] throughout, rows = batch * time. Parameters are declared under
+// the given path.
 #ifndef NORMLAB_SERVER_TRAINER_MODEL_COMPONENTS_COMPONENTS_H_
 #define NORMLAB_SERVER_TRAINER_MODEL_COMPONENTS_COMPONENTS_H_
 
@@ -25,8 +25,8 @@ Value RmsNorm(std::string_view path, double epsilon, Value x);
 // x W + b with W [in, out]; parameters PATH/kernel and, if `bias`, PATH/bias.
 Value Linear(std::string_view path, int64_t out, Initializer init, bool bias, Value x);
 
-// softmax(q k^T / sqrt(width / heads)) v for each head, then the heads side by side. qkv is [rows, 3
-// width]; a causal position sees itself and what is before it.
+// softmax(q k^T / sqrt(width / heads)) v for each head, then the heads side by side. qkv is [rows,
+// 3 width]; a causal position sees itself and what is before it.
 Value AttendHeads(int64_t heads, bool causal, Value qkv);
 
 // tanh-approximated GELU.

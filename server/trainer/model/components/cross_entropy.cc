@@ -36,9 +36,9 @@ class CrossEntropyComponent final : public Component {
   }
 
   void Backward() override {
-    program_->kernels().softmax_backward(
-        probabilities_, program_->targets().data(), program_->rows(), classes_,
-        static_cast<float>(scale_), logits_gradient_.accumulate, logits_gradient_.data);
+    program_->kernels().softmax_backward(probabilities_, program_->targets().data(),
+                                         program_->rows(), classes_, static_cast<float>(scale_),
+                                         logits_gradient_.accumulate, logits_gradient_.data);
   }
 
  private:

@@ -10,7 +10,10 @@ namespace {
 class NormComponent : public Component {
  public:
   NormComponent(ParameterTable::Id gain, double epsilon, Value x, Value y)
-      : gain_id_(gain), epsilon_(static_cast<float>(epsilon)), width_(x.width()), x_value_(x),
+      : gain_id_(gain),
+        epsilon_(static_cast<float>(epsilon)),
+        width_(x.width()),
+        x_value_(x),
         y_value_(y) {}
 
   void Bind(Program& program) override {
@@ -62,8 +65,8 @@ class LayerNormComponent final : public NormComponent {
 
   void Backward() override {
     program_->kernels().layer_norm_backward(x_, gain_, mean_.data(), inverse_.data(), y_gradient_,
-                                            rows_, width_, x_gradient_.accumulate,
-                                            x_gradient_.data, gain_gradient_, bias_gradient_);
+                                            rows_, width_, x_gradient_.accumulate, x_gradient_.data,
+                                            gain_gradient_, bias_gradient_);
   }
 
  private:
@@ -83,8 +86,7 @@ class RmsNormComponent final : public NormComponent {
 
   void Backward() override {
     program_->kernels().rms_norm_backward(x_, gain_, inverse_.data(), y_gradient_, rows_, width_,
-                                          x_gradient_.accumulate, x_gradient_.data,
-                                          gain_gradient_);
+                                          x_gradient_.accumulate, x_gradient_.data, gain_gradient_);
   }
 };
 

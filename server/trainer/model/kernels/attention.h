@@ -11,7 +11,8 @@ namespace {
 // Rows that one tile computes together; each keeps one or two vectors of sums in registers.
 constexpr long kTileRows = kLanes == 16 ? 8 : 4;
 
-// A matrix that a product reads one element at a time: element (i, k) is data[i * row + k * column].
+// A matrix that a product reads one element at a time: element (i, k) is data[i * row + k *
+// column].
 struct Strided {
   const float* data;
   long row;
@@ -43,7 +44,7 @@ NORMLAB_KERNEL_INLINE void Tile(long depth, Strided a, const float* b, long b_st
 // The same for any number of rows up to kTileRows and any number of vectors. Inlined, because a
 // `Strided` on the stack costs more than the product of a small head.
 NORMLAB_KERNEL_INLINE void Product(long rows, long vectors, long depth, Strided a, const float* b,
-                           long b_stride, float* c, long c_stride) {
+                                   long b_stride, float* c, long c_stride) {
   long j = 0;
   for (; j + 2 <= vectors && rows == kTileRows; j += 2) {
     Tile<kTileRows, 2>(depth, a, b + j * kLanes, b_stride, c + j * kLanes, c_stride);
@@ -64,8 +65,8 @@ static inline long RoundUp(long count) { return (count + kLanes - 1) / kLanes * 
 
 static inline long Least(long a, long b) { return a < b ? a : b; }
 
-// Rows of one head. Where the head's width is whole vectors they are read and written where they lie;
-// else they pass through scratch memory, padded with zeros.
+// Rows of one head. Where the head's width is whole vectors they are read and written where they
+// lie; else they pass through scratch memory, padded with zeros.
 struct Rows {
   float* data;
   long stride;
@@ -152,7 +153,7 @@ struct HeadShape {
   long padded_time;   // whole vectors
   long stride;        // of probabilities
   bool causal;
-  float scale;        // 1 / sqrt(width)
+  float scale;  // 1 / sqrt(width)
 
   // How many keys the last of the rows before `end` sees.
   long Visible(long end) const { return causal ? end : time; }
@@ -160,9 +161,12 @@ struct HeadShape {
 
 static inline HeadShape ShapeOf(long time, long width, long heads, bool causal) {
   const long head_width = width / heads;
-  return {time,           head_width,
-          RoundUp(head_width), RoundUp(time),
-          AttentionStride(time), causal,
+  return {time,
+          head_width,
+          RoundUp(head_width),
+          RoundUp(time),
+          AttentionStride(time),
+          causal,
           1.0f / __builtin_sqrtf(static_cast<float>(head_width))};
 }
 
@@ -236,8 +240,8 @@ static inline void QueryGradient(const HeadShape& s, const HeadSlices& in, long 
 }
 
 // to = weights^T rows; a causal key is seen by the rows from its own on.
-static inline void KeyGradient(const HeadShape& s, const float* weights, Rows rows,
-                               bool accumulate, float* to, long to_stride, float* scratch) {
+static inline void KeyGradient(const HeadShape& s, const float* weights, Rows rows, bool accumulate,
+                               float* to, long to_stride, float* scratch) {
   const Rows result = WritableRows(to, to_stride, s.width, accumulate, scratch);
   for (long j = 0; j < s.time; j += kTileRows) {
     const long first = s.causal ? j : 0;

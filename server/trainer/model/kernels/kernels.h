@@ -1,12 +1,13 @@
 // The arithmetic of the components, compiled once for each instruction set and chosen at run time.
 //
-// Conventions: matrices are row-major floats; `rows` counts tokens (batch * time). Every kernel runs
-// on the calling thread and always adds in the same order, so the same instruction set gives the same
-// bits. With `accumulate` a result is added to what is there, else it overwrites. No kernel turns a
-// NaN or an infinity of its input into a number.
+// Conventions: matrices are row-major floats; `rows` counts tokens (batch * time). Every kernel
+// runs on the calling thread and always adds in the same order, so the same instruction set gives
+// the same bits. With `accumulate` a result is added to what is there, else it overwrites. No
+// kernel turns a NaN or an infinity of its input into a number.
 //
-// This header is included by files that may include nothing else: an inline function of the standard
-// library compiled there for AVX-512 could be the copy that the linker keeps for the whole program.
+// This header is included by files that may include nothing else: an inline function of the
+// standard library compiled there for AVX-512 could be the copy that the linker keeps for the whole
+// program.
 #ifndef NORMLAB_SERVER_TRAINER_MODEL_KERNELS_KERNELS_H_
 #define NORMLAB_SERVER_TRAINER_MODEL_KERNELS_KERNELS_H_
 
@@ -16,14 +17,14 @@ struct Kernels {
   const char* instruction_set;  // "baseline", "avx2" or "avx512"
 
   // c [rows, columns] = a b + bias, or c += a b where `accumulate`; bias (one row) may be null.
-  // Element (i, k) of a is a[i * a_row + k * a_column], so a transposed matrix is only other strides;
-  // the same for b.
+  // Element (i, k) of a is a[i * a_row + k * a_column], so a transposed matrix is only other
+  // strides; the same for b.
   void (*matrix_multiply)(const float* a, long a_row, long a_column, const float* b, long b_row,
                           long b_column, long rows, long columns, long depth, const float* bias,
                           bool accumulate, float* c);
 
-  // y = gain * (x - mean) / sqrt(variance + epsilon) + bias over each row of `width`; keeps mean and
-  // 1 / sqrt(...) of each row for the way back. The variance is that of the centred row, so it
+  // y = gain * (x - mean) / sqrt(variance + epsilon) + bias over each row of `width`; keeps mean
+  // and 1 / sqrt(...) of each row for the way back. The variance is that of the centred row, so it
   // survives a large common offset.
   void (*layer_norm_forward)(const float* x, const float* gain, const float* bias, float epsilon,
                              long rows, long width, float* y, float* mean, float* inverse_sd);
@@ -54,7 +55,8 @@ struct Kernels {
                              const float* out_gradient, long time, long width, long heads,
                              bool causal, bool accumulate, float* qkv_gradient, float* scratch);
 
-  // probabilities = softmax of each row of `logits`. row_sum = sum exp(x - max) and row_target = x_t
+  // probabilities = softmax of each row of `logits`. row_sum = sum exp(x - max) and row_target =
+  // x_t
   // - max, from which the caller takes the loss log(row_sum) - row_target.
   void (*softmax_forward)(const float* logits, const int* targets, long rows, long classes,
                           float* probabilities, float* row_sum, float* row_target);
@@ -71,8 +73,8 @@ struct Kernels {
   // sums[j] += sum over rows of a[row][j].
   void (*add_column_sums)(const float* a, long rows, long width, float* sums);
 
-  // The sum of squares in double precision: finite for every finite input, infinite or NaN where the
-  // input is.
+  // The sum of squares in double precision: finite for every finite input, infinite or NaN where
+  // the input is.
   double (*sum_of_squares)(const float* a, long count);
 
   // AdamW (Loshchilov and Hutter 2019) with decoupled decay: m and v are moving averages of g and

@@ -227,9 +227,8 @@ void AdamW(const float* gradients, long count, float rate, float beta1, float be
     const float g = gradients[i];
     m[i] = beta1 * m[i] + (1.0f - beta1) * g;
     v[i] = beta2 * v[i] + (1.0f - beta2) * (g * g);
-    const float update =
-        m[i] * m_correction / (__builtin_sqrtf(v[i] * v_correction) + epsilon) +
-        decay * parameters[i];
+    const float update = m[i] * m_correction / (__builtin_sqrtf(v[i] * v_correction) + epsilon) +
+                         decay * parameters[i];
     parameters[i] -= rate * update;
   }
 }

@@ -1,9 +1,9 @@
 // The matrix product; included only by the kernel sources.
 //
-// The models here have matrices of 64 to a few hundred columns. A general library spends a fifth of its
-// time on such sizes copying operands into its own layout; this one copies only the right-hand side, a
-// panel at a time (after Goto and van de Geijn 2008). Every element of the result is one sum in the
-// order of the depth, however the rows are divided.
+// The models here have matrices of 64 to a few hundred columns. A general library spends a fifth of
+// its time on such sizes copying operands into its own layout; this one copies only the right-hand
+// side, a panel at a time (after Goto and van de Geijn 2008). Every element of the result is one
+// sum in the order of the depth, however the rows are divided.
 #ifndef NORMLAB_SERVER_TRAINER_MODEL_KERNELS_PRODUCT_H_
 #define NORMLAB_SERVER_TRAINER_MODEL_KERNELS_PRODUCT_H_
 
@@ -17,11 +17,11 @@ namespace {
 constexpr long kProductRows = kLanes == 16 ? 8 : 6;
 constexpr long kPanelVectors = 2;
 constexpr long kPanelWidth = kPanelVectors * kLanes;
-constexpr long kPanelDepth = 256;     // a panel fits the first-level cache
-constexpr long kProductBlock = 768;   // rows of a that stay in the second-level cache meanwhile
+constexpr long kPanelDepth = 256;    // a panel fits the first-level cache
+constexpr long kProductBlock = 768;  // rows of a that stay in the second-level cache meanwhile
 
-// What a tile starts from: `start` with this stride between rows (0: one row for all), or zero where
-// null.
+// What a tile starts from: `start` with this stride between rows (0: one row for all), or zero
+// where null.
 struct TileStart {
   const float* start;
   long stride;
@@ -30,14 +30,13 @@ struct TileStart {
 // c[0..R) = start + a * panel, over `depth`. Element (i, k) of a is a[i * a_row + k * a_column].
 template <long R>
 NORMLAB_KERNEL_INLINE void PanelTile(long depth, const float* a, long a_row, long a_column,
-                                     const float* panel, TileStart start, float* c,
-                                     long c_stride) {
+                                     const float* panel, TileStart start, float* c, long c_stride) {
   Vector sums[R][kPanelVectors];
 #pragma GCC unroll 8
   for (long i = 0; i < R; ++i) {
     for (long j = 0; j < kPanelVectors; ++j) {
-      sums[i][j] = start.start == nullptr ? Vector{}
-                                          : Load(start.start + i * start.stride + j * kLanes);
+      sums[i][j] =
+          start.start == nullptr ? Vector{} : Load(start.start + i * start.stride + j * kLanes);
     }
   }
   for (long k = 0; k < depth; ++k) {

@@ -28,9 +28,7 @@ NORMLAB_KERNEL_INLINE Vector Load(const float* p) {
   return *reinterpret_cast<const UnalignedVector*>(p);
 }
 
-NORMLAB_KERNEL_INLINE void Store(float* p, Vector v) {
-  *reinterpret_cast<UnalignedVector*>(p) = v;
-}
+NORMLAB_KERNEL_INLINE void Store(float* p, Vector v) { *reinterpret_cast<UnalignedVector*>(p) = v; }
 
 // The slow ends of rows that fill no whole vector, out of line so that the loops stay tight.
 __attribute__((noinline, cold, unused)) static Vector LoadTail(const float* p, long count) {

@@ -58,8 +58,7 @@ Value Block::Norm(std::string_view name, Value x) const {
 Value RecordNorm(const TrainingSettings& settings, std::string_view path, Value x) {
   if (settings.norm == "layernorm") return LayerNorm(path, settings.norm_epsilon, x);
   if (settings.norm == "rmsnorm") return RmsNorm(path, settings.norm_epsilon, x);
-  throw std::runtime_error("unknown norm \"" + settings.norm +
-                           "\"; known are layernorm, rmsnorm");
+  throw std::runtime_error("unknown norm \"" + settings.norm + "\"; known are layernorm, rmsnorm");
 }
 
 int64_t NormParameterCount(const TrainingSettings& settings) {

@@ -1,7 +1,7 @@
 // Where the norm goes: the residual wiring of one block.
 //
-// A placement is one file whose Block() reads like its formula. To add one: write the file, list it in
-// placement.cc and CMakeLists.txt, and give it a test.
+// A placement is one file whose Block() reads like its formula. To add one: write the file, list it
+// in placement.cc and CMakeLists.txt, and give it a test.
 #ifndef NORMLAB_SERVER_TRAINER_MODEL_PLACEMENT_PLACEMENT_H_
 #define NORMLAB_SERVER_TRAINER_MODEL_PLACEMENT_PLACEMENT_H_
 
@@ -15,8 +15,8 @@
 
 namespace normlab::trainer {
 
-// What a placement wires together: the sublayers of block `index()` and norms named after their role.
-// Each call records a part with its own parameters under "block_N/".
+// What a placement wires together: the sublayers of block `index()` and norms named after their
+// role. Each call records a part with its own parameters under "block_N/".
 class Block {
  public:
   Block(const TrainingSettings& settings, int64_t index) : settings_(settings), index_(index) {}
