@@ -39,7 +39,8 @@ normlab_find_torch(_torch)
 if(NOT _torch)
   message(FATAL_ERROR "LibTorch is missing. ${_torch_fix}")
 endif()
-foreach(_file include/torch/csrc/api/include/torch/version.h lib/libtorch.so lib/libtorch_cpu.so lib/libc10.so)
+foreach(_file include/torch/csrc/api/include/torch/version.h share/cmake/Torch/TorchConfig.cmake
+              lib/libtorch.so lib/libtorch_cpu.so lib/libc10.so)
   if(NOT EXISTS ${_torch}/${_file})
     message(FATAL_ERROR "${_torch} is no LibTorch: it lacks ${_file}. ${_torch_fix}")
   endif()
@@ -84,4 +85,10 @@ target_link_libraries(normlab_torch INTERFACE -Wl,--push-state,--no-as-needed ${
 target_link_options(normlab_torch INTERFACE -Wl,-rpath,${_torch}/lib -Wl,--enable-new-dtags
                     # The wheel's bundled libraries are found by its own RUNPATH at run time.
                     -Wl,--allow-shlib-undefined)
-target_compile_definitions(normlab_torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
+# Wheels before 2.7 were built with the old layout of std::string. The two files of ours that see torch
+# pass no strings across, so they can follow.
+file(STRINGS ${_torch}/share/cmake/Torch/TorchConfig.cmake _old_abi
+     REGEX "_GLIBCXX_USE_CXX11_ABI=0")
+if(_old_abi)
+  target_compile_definitions(normlab_torch INTERFACE _GLIBCXX_USE_CXX11_ABI=0)
+endif()
