@@ -82,21 +82,25 @@ Table ReportTable(const PresetReport& report) {
   return table;
 }
 
+void PrintWrapped(const std::string& text, Terminal& terminal) {
+  const int width = terminal.smart() ? terminal.size().columns : 0;
+  for (const std::string& line : Wrap(text, width)) terminal.Print(terminal.style().Dim(line));
+}
+
 void PrintBands(const PresetReport& report, Terminal& terminal) {
-  const Style& style = terminal.style();
   if (!report.changed_settings.empty()) {
-    terminal.Print(
-        fmt::format("The published figures are for the preset's own settings; these "
-                    "runs have {}.",
-                    report.changed_settings));
+    PrintWrapped(fmt::format("The published figures are for the preset's own settings; these runs "
+                             "have {}.",
+                             report.changed_settings),
+                 terminal);
     return;
   }
   for (const PresetRun& run : report.preset.runs()) {
     if (run.band().empty()) continue;
-    terminal.Print(style.Dim(fmt::format("{}: {}", Clean(run.display_name()), Clean(run.band()))));
+    PrintWrapped(fmt::format("{}: {}", Clean(run.display_name()), Clean(run.band())), terminal);
   }
   if (!report.preset.source().empty()) {
-    terminal.Print(style.Dim("Published: " + Clean(report.preset.source())));
+    PrintWrapped("Published: " + Clean(report.preset.source()), terminal);
   }
 }
 

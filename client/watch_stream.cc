@@ -11,7 +11,7 @@ using std::chrono::milliseconds;
 
 constexpr size_t kQueueLimit = 1024;
 constexpr milliseconds kFirstBackoff{100};
-constexpr milliseconds kLongestBackoff{3000};
+constexpr milliseconds kLongestBackoff{1000};
 
 // A restart looks like one of these, depending on the moment.
 bool MayPass(const absl::Status& status) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -117,6 +118,24 @@ std::string Fit(std::string_view text, int width, Align align) {
     cut += text.substr(start, i - start);
   }
   return Pad(cut + "…", width, align);
+}
+
+std::vector<std::string> Wrap(std::string_view text, int width) {
+  std::vector<std::string> lines(1);
+  bool empty = true;  // no word on the last line yet
+  for (size_t start = 0; start < text.size();) {
+    const size_t end = std::min(text.find(' ', start), text.size());
+    const std::string_view word = text.substr(start, end - start);
+    start = end + 1;
+    if (!empty && width > 0 && DisplayWidth(lines.back()) + 1 + DisplayWidth(word) > width) {
+      lines.emplace_back("  ");
+      empty = true;
+    }
+    if (!empty) lines.back() += ' ';
+    lines.back() += word;
+    empty = false;
+  }
+  return lines;
 }
 
 std::string DurationText(double seconds) {

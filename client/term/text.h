@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace normlab::client {
 
@@ -22,6 +23,10 @@ std::string Fit(std::string_view text, int width, Align align = Align::kLeft);
 
 // `text`, which may hold colours, padded to at least `width` columns.
 std::string Pad(std::string_view text, int width, Align align = Align::kLeft);
+
+// Clean, unpainted text in lines of at most `width` columns, broken at spaces; those after the
+// first are indented by two. A width of 0 means one line.
+std::vector<std::string> Wrap(std::string_view text, int width);
 
 // "0.4 s", "12 s", "4 min 12 s", "3 h 5 min", "2 d 4 h".
 std::string DurationText(double seconds);

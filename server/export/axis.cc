@@ -15,6 +15,25 @@ std::string Superscript(int number) {
   return text;
 }
 
+// 1, 2 or 5 times a power of ten, at least `rough`.
+double NiceStride(double rough) {
+  const double decade = std::pow(10.0, std::floor(std::log10(rough)));
+  const double lead = rough / decade;
+  return (lead <= 1 ? 1 : lead <= 2 ? 2 : lead <= 5 ? 5 : 10) * decade;
+}
+
+// Evenly spaced labels: what is readable over less than a decade, where a logarithm is nearly
+// straight.
+std::vector<Tick> EvenTicks(double low, double high, int most) {
+  std::vector<Tick> ticks;
+  const double stride = NiceStride((high - low) / most);
+  if (!(stride > 0)) return ticks;
+  for (double index = std::ceil(low / stride); index * stride <= high; ++index) {
+    ticks.push_back({index * stride, fmt::format("{:.6g}", index * stride)});
+  }
+  return ticks;
+}
+
 // 10 to a whole power, without the error that pow(10, -3) may have in its last bit.
 double PowerOfTen(int exponent) { return std::stod(fmt::format("1e{}", exponent)); }
 
@@ -49,6 +68,7 @@ double LogAxis::At(double value) const {
 std::vector<Tick> LogAxis::Ticks(int most) const {
   std::vector<Tick> ticks;
   if (!HasRange() || most < 1) return ticks;
+  if (high_ < low_ * 4) return EvenTicks(low_, high_, most);
   const int first = static_cast<int>(std::floor(std::log10(low_)));
   const int last = static_cast<int>(std::ceil(std::log10(high_)));
   const int every = std::max(1, (last - first + most - 1) / most);
@@ -69,10 +89,7 @@ std::vector<Tick> LogAxis::Ticks(int most) const {
 std::vector<int64_t> StepTicks(int64_t first, int64_t last, int wanted) {
   std::vector<int64_t> ticks;
   if (last <= first || wanted < 1) return {first};
-  const double rough = static_cast<double>(last - first) / wanted;
-  const double decade = std::pow(10.0, std::floor(std::log10(rough)));
-  const double lead = rough / decade;
-  const double nice = (lead <= 1 ? 1 : lead <= 2 ? 2 : lead <= 5 ? 5 : 10) * decade;
+  const double nice = NiceStride(static_cast<double>(last - first) / wanted);
   const int64_t stride = std::max<int64_t>(1, std::llround(nice));
   for (int64_t step = (first + stride - 1) / stride * stride; step <= last; step += stride) {
     ticks.push_back(step);

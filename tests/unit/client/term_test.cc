@@ -66,6 +66,12 @@ TEST(TextTest, CleanTakesAwayWhatSteersATerminal) {
   EXPECT_EQ(Clean("x\u202ey"), "x?y");
 }
 
+TEST(TextTest, WrapBreaksAtSpacesOnly) {
+  EXPECT_THAT(Wrap("one two three four", 9), ElementsAre("one two", "  three", "  four"));
+  EXPECT_THAT(Wrap("one two", 0), ElementsAre("one two"));
+  EXPECT_THAT(Wrap("averylongword", 5), ElementsAre("averylongword"));
+}
+
 TEST(TextTest, DurationsAreInWords) {
   EXPECT_EQ(DurationText(0.4), "0.4 s");
   EXPECT_EQ(DurationText(252), "4 min 12 s");

@@ -91,6 +91,15 @@ TEST(LogAxisTest, LabelsDecadesAndMoreWhereThereAreFew) {
   EXPECT_THAT(labels, testing::ElementsAre("5", "10", "20", "50"));
 }
 
+TEST(LogAxisTest, LessThanADecadeHasEvenLabels) {
+  LogAxis axis;
+  axis.Include(3.6);
+  axis.Include(4.4);
+  std::vector<std::string> labels;
+  for (const Tick& tick : axis.Ticks(5)) labels.push_back(tick.label);
+  EXPECT_THAT(labels, testing::ElementsAre("3.6", "3.8", "4", "4.2", "4.4"));
+}
+
 TEST(LogAxisTest, AFlatCurveHasAnAxisAroundIt) {
   LogAxis axis;
   axis.Include(1.0);
