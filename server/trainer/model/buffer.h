@@ -8,8 +8,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <span>
+#include <stdexcept>
+#include <string>
 
 namespace normlab::trainer {
 
@@ -19,7 +20,9 @@ class Buffer {
   explicit Buffer(int64_t count) : count_(static_cast<size_t>(count)) {
     const size_t bytes = (count_ * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
     data_.reset(static_cast<float*>(std::aligned_alloc(kAlignment, bytes)));
-    if (data_ == nullptr) throw std::bad_alloc();
+    if (data_ == nullptr) {
+      throw std::runtime_error("out of memory: asked for " + std::to_string(bytes >> 20) + " MiB");
+    }
     std::memset(data_.get(), 0, bytes);
   }
 
