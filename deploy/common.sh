@@ -44,7 +44,7 @@ install_packages() {
 # python_environment FOLDER REQUIREMENTS: a virtual environment that holds just these, made once.
 python_environment() {
   local folder=$1 requirements=$2 stamp
-  stamp=$(python3 --version; cat "$requirements")
+  stamp=$(python3 --version; cat "$requirements" $(sed -n "s#^-r #$(dirname "$requirements")/#p" "$requirements"))
   [ -f "$folder/normlab-stamp" ] && [ "$(cat "$folder/normlab-stamp")" = "$stamp" ] && return 0
   say "installing the Python packages of ${requirements#"$root/"} into ${folder#"$root/"} (minutes)"
   [ -x "$folder/bin/python" ] || python3 -m venv "$folder"

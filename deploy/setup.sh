@@ -9,5 +9,5 @@ packages=("$root/deploy/packages/$(distribution).txt")
 install_packages "${packages[@]}"
 python_environment "$root/.venv" "$root/deploy/requirements.txt"
 if [ "${1:-}" = --test ]; then
-  python_environment "$root/.venv-test" "$root/tests/parity/requirements.txt"
+  python_environment "$root/.venv-test" "$root/tests/requirements.txt"
 fi

@@ -81,8 +81,9 @@ class StoredRuns {
     return run.id();
   }
 
-  // A new attempt of the run, which is then RUNNING.
-  storage::AttemptRow StartAttempt(const std::string& run, int64_t resumed_from = 0) {
+  // A new attempt of the run, which is then RUNNING (or `state`).
+  storage::AttemptRow StartAttempt(const std::string& run, int64_t resumed_from = 0,
+                                   v1::Run::State state = v1::Run::STATE_RUNNING) {
     storage::AttemptRow attempt;
     Require(store_->writer().Write([&](storage::WriteContext& context) {
       storage::AttemptRow row;
@@ -95,7 +96,7 @@ class StoredRuns {
       return absl::OkStatus();
     }));
     SetState(run, v1::Run::STATE_STARTING);
-    SetState(run, v1::Run::STATE_RUNNING);
+    SetState(run, state);
     return attempt;
   }
 

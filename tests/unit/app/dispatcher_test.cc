@@ -285,11 +285,19 @@ TEST_F(DispatcherTest, ARestartTakesOverWhatRunsAndKeepsItsDevice) {
 TEST_F(DispatcherTest, AnAttemptThatWasNeverLaunchedIsQueuedAgain) {
   const std::string run = runs_.AddRun();
   // The server died between the commit and the launch.
-  const storage::AttemptRow attempt = runs_.StartAttempt(run);
+  const storage::AttemptRow attempt =
+      runs_.StartAttempt(run, 0, v1::Run::STATE_STARTING);
   Start();
   const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
   EXPECT_EQ(launch.key.run, run);
   EXPECT_EQ(launch.key.attempt, attempt.number + 1);
+}
+
+TEST_F(DispatcherTest, ARunningAttemptWithoutATraceFailsAndTheServerStarts) {
+  const std::string run = runs_.AddRun();
+  runs_.StartAttempt(run);
+  Start();
+  EXPECT_THAT(runs_.Read(run).end_reason(), HasSubstr("no trace"));
 }
 
 }  // namespace

@@ -34,12 +34,13 @@ std::vector<std::string> Started(const Plan& plan) {
 
 TEST(PlanTest, TwoRunsSideBySideThenTheThird) {
   std::vector<Device> devices = Slots(2);
-  const std::vector<QueuedRun> queue = {{"a", "auto", 1}, {"b", "auto", 1}, {"c", "auto", 1}};
+  const std::vector<QueuedRun> queue = {
+      {"a", "first", "auto", 1}, {"b", "second", "auto", 1}, {"c", "third", "auto", 1}};
   const Plan plan = MakePlan(queue, devices);
   EXPECT_THAT(Started(plan), ElementsAre("a@cpu:0", "b@cpu:1"));
   ASSERT_EQ(plan.wait.size(), 1u);
   EXPECT_EQ(plan.wait[0].run, "c");
-  EXPECT_EQ(plan.wait[0].reason, "waits for a, b");
+  EXPECT_EQ(plan.wait[0].reason, "waits for first, second");
   devices[1].holder = "b";
   EXPECT_THAT(Started(MakePlan({queue[2]}, devices)), ElementsAre("c@cpu:0"));
 }
@@ -47,7 +48,7 @@ TEST(PlanTest, TwoRunsSideBySideThenTheThird) {
 TEST(PlanTest, AWideRunIsNotStarvedByNarrowOnes) {
   std::vector<Device> devices = Slots(2);
   devices[0].holder = "x";
-  const Plan plan = MakePlan({{"wide", "cpu", 2}, {"narrow", "cpu", 1}}, devices);
+  const Plan plan = MakePlan({{"wide", "", "cpu", 2}, {"narrow", "", "cpu", 1}}, devices);
   EXPECT_THAT(plan.start, IsEmpty());
   EXPECT_EQ(plan.wait.size(), 2u);
 }
@@ -55,7 +56,8 @@ TEST(PlanTest, AWideRunIsNotStarvedByNarrowOnes) {
 TEST(PlanTest, ARunOnANamedSlotWaitsForThatSlotOnly) {
   std::vector<Device> devices = Slots(2);
   devices[1].holder = "x";
-  const Plan plan = MakePlan({{"a", "cpu:1", 1}, {"b", "auto", 1}}, devices);
+  devices[1].holder_name = "x";
+  const Plan plan = MakePlan({{"a", "", "cpu:1", 1}, {"b", "", "auto", 1}}, devices);
   EXPECT_THAT(Started(plan), ElementsAre("b@cpu:0"));
   EXPECT_EQ(plan.wait[0].reason, "waits for x");
 }

@@ -216,6 +216,13 @@ TEST(StoreTest, FilesAreClosedToOthers) {
   EXPECT_EQ(info.st_mode & 077, 0u);
 }
 
+TEST(StoreTest, ACleanEndLeavesOneFile) {
+  StoredRuns runs;
+  runs.Read(runs.AddRun());
+  runs.Close();
+  EXPECT_FALSE(std::filesystem::exists(runs.directory() / "normlab.db-wal"));
+}
+
 TEST(StoreTest, ANewerSchemaIsRefusedUntouched) {
   StoredRuns runs;
   runs.Close();
