@@ -4,6 +4,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "google/protobuf/util/time_util.h"
@@ -70,13 +71,6 @@ std::optional<executor::ProcessIdentity> ShepherdFrom(const std::filesystem::pat
   identity.start_ticks = json.value("start_ticks", uint64_t{0});
   identity.boot_id = json.value("boot_id", std::string());
   return identity;
-}
-
-void MarkHolders(std::vector<Device>& devices, const std::string& run,
-                 const std::vector<std::string>& ids) {
-  for (Device& device : devices) {
-    if (std::find(ids.begin(), ids.end(), device.id) != ids.end()) device.holder = run;
-  }
 }
 
 }  // namespace
@@ -153,7 +147,7 @@ absl::Status Dispatcher::RecoverOne(const v1::Run& run) {
     shepherd = ShepherdFrom(DirectoryOf(attempt));
   }
   if (!shepherd) return Requeue(run, attempt);
-  Lease(run.id(), scheduler::SplitDevices(attempt.device));
+  Lease(run.id(), run.display_name(), scheduler::SplitDevices(attempt.device));
   const executor::AttemptKey key{run.id(), attempt.number};
   status = executor_->Adopt(key, *shepherd, DirectoryOf(attempt));
   if (!status.ok()) return status;
@@ -167,14 +161,19 @@ absl::Status Dispatcher::RecoverOne(const v1::Run& run) {
 // The attempt's processes were never started (or never got as far as saying so, in which case the
 // trainer is turned away when it calls): the run goes back into the queue.
 absl::Status Dispatcher::Requeue(const v1::Run& run, const AttemptRow& attempt) {
-  LogInfo("run queued again", {{"run", run.id()}, {"attempt", StrCat(attempt.number)}});
+  LogInfo("attempt was never launched", {{"run", run.id()}, {"attempt", StrCat(attempt.number)}});
   return store_.writer().Write([&](WriteContext& context) {
     if (auto status = storage::EndAttempt(context, attempt.id, {}); !status.ok()) return status;
     return storage::UpdateRun(context, run.id(), [](v1::Run& changed) {
-      changed.set_state(changed.state() == v1::Run::STATE_CANCELLING ? v1::Run::STATE_CANCELLED
-                                                                     : v1::Run::STATE_QUEUED);
-      if (changed.state() == v1::Run::STATE_CANCELLED) {
+      if (changed.state() == v1::Run::STATE_STARTING) {
+        changed.set_state(v1::Run::STATE_QUEUED);
+      } else if (changed.state() == v1::Run::STATE_CANCELLING) {
+        changed.set_state(v1::Run::STATE_CANCELLED);
         changed.set_end_reason("cancelled before the first step");
+      } else {
+        // It had been running, and then somebody removed its folder.
+        changed.set_state(v1::Run::STATE_FAILED);
+        changed.set_end_reason("the trainer was lost: no trace of its processes is left");
       }
       return absl::OkStatus();
     });
@@ -230,7 +229,8 @@ void Dispatcher::StartQueued() {
     absl::StatusOr<std::vector<v1::Run>> runs = storage::ReadRuns(database, query);
     if (!runs.ok()) return runs.status();
     for (const v1::Run& run : *runs) {
-      queue.push_back({run.id(), run.device(), run.effective_spec().threads()});
+      queue.push_back({run.id(), run.display_name(), run.device(),
+                       run.effective_spec().threads()});
     }
     return absl::OkStatus();
   });
@@ -268,7 +268,7 @@ void Dispatcher::NoteWaiting(const std::vector<scheduler::Waiting>& waiting) {
 // --- starting ---
 
 void Dispatcher::StartOne(const scheduler::Placement& placement) {
-  Lease(placement.run, placement.devices);
+  Lease(placement.run, placement.name, placement.devices);
   AttemptRow attempt;
   const std::string token = RandomHex(kTokenBytes);
   const absl::Status status = CreateAttempt(placement, token, attempt);
@@ -433,19 +433,31 @@ absl::Status Dispatcher::Finish(const Exit& exit) {
   LogInfo("run ended", {{"run", exit.key.run},
                         {"state", std::string(domain::StateWord(ended.state))},
                         {"reason", ended.reason}});
+  // Everything in it is stored; only what could not be read is worth keeping.
+  if (spool_fault.empty()) {
+    std::error_code ignored;
+    std::filesystem::remove(DirectoryOf(attempt) / "spool", ignored);
+  }
   Release(exit.key.run);
   return absl::OkStatus();
 }
 
-void Dispatcher::Lease(const std::string& run, const std::vector<std::string>& devices) {
+void Dispatcher::Lease(const std::string& run, const std::string& name,
+                       const std::vector<std::string>& ids) {
   MutexLock lock(mutex_);
-  MarkHolders(devices_, run, devices);
+  for (Device& device : devices_) {
+    if (std::find(ids.begin(), ids.end(), device.id) == ids.end()) continue;
+    device.holder = run;
+    device.holder_name = name;
+  }
 }
 
 void Dispatcher::Release(const std::string& run) {
   MutexLock lock(mutex_);
   for (Device& device : devices_) {
-    if (device.holder == run) device.holder.clear();
+    if (device.holder != run) continue;
+    device.holder.clear();
+    device.holder_name.clear();
   }
 }
 

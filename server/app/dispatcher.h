@@ -89,7 +89,7 @@ class Dispatcher {
   absl::Status Finish(const Exit& exit);
   std::string ReadOutSpool(const storage::AttemptRow& attempt, absl::Status& status);
   void Release(const std::string& run) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Lease(const std::string& run, const std::vector<std::string>& devices)
+  void Lease(const std::string& run, const std::string& name, const std::vector<std::string>& ids)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RecoverOne(const v1::Run& run);
   absl::Status Requeue(const v1::Run& run, const storage::AttemptRow& attempt);

@@ -342,7 +342,7 @@ absl::StatusOr<v1::Experiment> ServerApi::CreateExperiment(
   if (!wanted.ok()) return wanted.status();
   experiment.set_display_name(!request.experiment().display_name().empty()
                                   ? request.experiment().display_name()
-                              : preset != nullptr ? preset->title()
+                              : preset != nullptr ? preset->name()
                                                   : std::string("experiment"));
   std::vector<FieldViolation> wrong =
       domain::CheckDisplayName("experiment.display_name", experiment.display_name());

@@ -1,6 +1,7 @@
 #include "server/scheduler/plan.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "absl/strings/str_join.h"
@@ -19,15 +20,15 @@ bool Fits(const Device& device, const std::string& wanted) {
 }
 
 std::string HoldersOf(const std::vector<const Device*>& devices) {
-  std::set<std::string> holders;
-  for (const Device* device : devices) holders.insert(device->holder);
+  std::map<std::string, std::string> holders;  // names by id
+  for (const Device* device : devices) holders[device->holder] = device->holder_name;
   holders.erase("");
   const size_t shown = std::min<size_t>(holders.size(), 2);
   std::string text;
   size_t count = 0;
-  for (const std::string& holder : holders) {
+  for (const auto& [id, name] : holders) {
     if (count++ == shown) break;
-    StrAppend(&text, text.empty() ? "" : ", ", holder);
+    StrAppend(&text, text.empty() ? "" : ", ", name);
   }
   if (holders.size() > shown) StrAppend(&text, " and ", holders.size() - shown, " more");
   return text;
@@ -49,9 +50,10 @@ Plan MakePlan(const std::vector<QueuedRun>& queue, const std::vector<Device>& de
     }
     const auto wanted = static_cast<size_t>(std::max<int64_t>(1, run.threads));
     if (free.size() >= wanted) {
-      Placement placement{run.id, {}};
+      Placement placement{run.id, run.name, {}};
       for (size_t i = 0; i < wanted; ++i) {
         free[i]->holder = run.id;
+        free[i]->holder_name = run.name;
         placement.devices.push_back(free[i]->id);
       }
       plan.start.push_back(std::move(placement));

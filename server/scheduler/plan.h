@@ -20,16 +20,19 @@ struct Device {
   int64_t memory_bytes = 0;
   std::string unavailable_reason;  // takes no runs, for this reason
   std::string holder;              // run that holds it, or empty
+  std::string holder_name;         // what people call that run
 };
 
 struct QueuedRun {
   std::string id;
+  std::string name;
   std::string device;  // auto, cpu, gpu or a device id
   int64_t threads = 1;
 };
 
 struct Placement {
   std::string run;
+  std::string name;
   std::vector<std::string> devices;  // ids to lease, one for each thread
 };
 

@@ -250,6 +250,7 @@ void AttemptLog::PublishBatch(WriteContext& context, Open& open, Batch& batch) {
   v1::WatchRunsResponse progress;
   progress.mutable_progress()->set_run(open.row.run);
   *progress.mutable_progress()->mutable_progress() = MeasureProgress(open);
+  *progress.mutable_progress()->mutable_summary() = open.summary;
   context.Publish(open.row.run, std::move(progress));
 }
 

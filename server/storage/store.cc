@@ -42,6 +42,13 @@ Store::Store(Options options) : options_(std::move(options)), attempt_log_(*opti
 
 Store::~Store() {
   if (writer_) writer_->Stop();
+  {
+    // Readers go first: the last connection to close folds the WAL into the database, and only the
+    // writer's may.
+    MutexLock lock(mutex_);
+    idle_readers_.clear();
+  }
+  writer_.reset();
 }
 
 absl::StatusOr<std::unique_ptr<Store>> Store::Open(Options options) {
