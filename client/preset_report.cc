@@ -121,12 +121,6 @@ absl::StatusOr<Preset> FindPreset(ApiClient& client, const std::string& name) {
   return absl::NotFoundError(fmt::format("the server has no preset \"{}\"", name));
 }
 
-std::vector<std::string> PresetColours(const Preset& preset) {
-  std::vector<std::string> colours;
-  for (const PresetRun& run : preset.runs()) colours.push_back(run.colour());
-  return colours;
-}
-
 std::string ChangedSettings(const Preset& preset, const std::vector<normlab::v1::Run>& runs) {
   std::vector<std::string> changes;
   for (const domain::SettingInfo& setting : domain::Settings()) {

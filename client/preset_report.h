@@ -25,8 +25,6 @@ struct PresetReport {
 
 absl::StatusOr<normlab::v1::Preset> FindPreset(ApiClient& client, const std::string& name);
 
-std::vector<std::string> PresetColours(const normlab::v1::Preset& preset);
-
 // "layers 6, steps 30": what the runs have instead of the preset's own settings.
 std::string ChangedSettings(const normlab::v1::Preset& preset,
                             const std::vector<normlab::v1::Run>& runs);

@@ -36,6 +36,7 @@ absl::StatusOr<exporter::Curve> ReadCurve(ApiClient& client, const Run& run,
                                           const std::vector<std::string>& names) {
   exporter::Curve curve;
   curve.run_id = run.id();
+  curve.colour = run.colour();
   curve.name = run.display_name().empty() ? run.id() : run.display_name();
   const int64_t last_step = run.progress().step();
   for (int64_t first = 1; first == 1 || first <= last_step; first += kPageSteps) {

@@ -60,11 +60,11 @@ int64_t WatchedRun::Steps() const {
   return run.progress().steps() > 0 ? run.progress().steps() : run.effective_spec().steps();
 }
 
-WatchModel::WatchModel(const std::vector<Run>& runs, const std::vector<std::string>& colours) {
+WatchModel::WatchModel(const std::vector<Run>& runs) {
   for (size_t i = 0; i < runs.size(); ++i) {
     WatchedRun watched;
     watched.run = runs[i];
-    watched.colour = exporter::CurveColour(i < colours.size() ? colours[i] : "", i);
+    watched.colour = exporter::CurveColour(runs[i].colour(), i);
     runs_.push_back(std::move(watched));
   }
 }

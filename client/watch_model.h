@@ -30,9 +30,8 @@ struct WatchedRun {
 
 class WatchModel {
  public:
-  // Runs in the order in which they are shown; colours[i] belongs to runs[i], absent ones come from
-  // the palette.
-  WatchModel(const std::vector<normlab::v1::Run>& runs, const std::vector<std::string>& colours);
+  // Runs in the order in which they are shown; those without a colour take one of the palette.
+  explicit WatchModel(const std::vector<normlab::v1::Run>& runs);
 
   void Apply(const normlab::v1::WatchRunsResponse& event);
 

@@ -202,7 +202,7 @@ std::string EventJson(const WatchRunsResponse& event) {
 
 absl::StatusOr<WatchOutcome> Watch(Context& context, const WatchTask& task) {
   InterruptGuard guard;
-  WatchModel model(task.runs, task.colours);
+  WatchModel model(task.runs);
   const std::unique_ptr<Observer> observer = MakeObserver(context, task.title);
   WatchStream stream([&context] { return context.Connect(); }, task.request);
   WatchRunsResponse event;

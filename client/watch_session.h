@@ -17,7 +17,6 @@ struct WatchTask {
   std::string title;
   normlab::v1::WatchRunsRequest request;
   std::vector<normlab::v1::Run> runs;  // in the order in which they are shown
-  std::vector<std::string> colours;    // of the runs; may be shorter
   std::string again;                   // the command that watches them again
 };
 

@@ -53,7 +53,6 @@ absl::StatusOr<WatchOutcome> WatchExperiment(Context& context, const Experiment&
   task.title = experiment.display_name().empty() ? preset.title() : experiment.display_name();
   task.request.set_experiment(experiment.id());
   task.runs.assign(experiment.runs().begin(), experiment.runs().end());
-  task.colours = PresetColours(preset);
   // The same command goes on where this one stopped, to the table and the files.
   task.again =
       fmt::format("normlab article --experiment {} --out {}", experiment.id(), Clean(options.out));
@@ -67,10 +66,6 @@ absl::Status Report(Context& context, ApiClient& client, PresetReport report,
       ReadCurves(client, report.runs, {"loss", "gradient_norm", "learning_rate"});
   if (!curves.ok()) return curves.status();
   report.curves = *std::move(curves);
-  const std::vector<std::string> colours = PresetColours(report.preset);
-  for (size_t i = 0; i < report.curves.size() && i < colours.size(); ++i) {
-    report.curves[i].colour = colours[i];
-  }
   const std::filesystem::path csv = out / "article.csv";
   const std::filesystem::path svg = out / "article.svg";
   const absl::StatusOr<int64_t> rows = WriteReportCsv(report, csv);

@@ -27,7 +27,9 @@ using storage::WriteContext;
 constexpr int kTokenBytes = 32;
 constexpr int kLookAhead = 200;       // queued runs looked at in one round
 constexpr int kExplained = 50;        // queued runs whose wait reason is kept up to date
-constexpr std::chrono::milliseconds kRetry(500);
+constexpr std::chrono::milliseconds kRetry(500);       // of a write that failed
+constexpr std::chrono::milliseconds kStartRetry(2000);  // of a start that failed
+constexpr uint64_t kRoomForStart = 16 << 20;            // bytes: a spool and some rows
 constexpr size_t kSpoolBatch = 4096;
 
 AttemptEnd EndOf(const AttemptRow& attempt, const executor::ExitReport& report,
@@ -80,7 +82,7 @@ Dispatcher::Dispatcher(storage::Store& store, Options options)
   executor_ = options_.make_executor(
       [this](const executor::AttemptKey& key, const executor::ExitReport& report) {
         MutexLock lock(mutex_);
-        exits_.push_back({key, report});
+        exits_.push_back({key, report, ""});
         ready_.NotifyAll();
       });
 }
@@ -146,7 +148,7 @@ absl::Status Dispatcher::RecoverOne(const v1::Run& run) {
   } else {
     shepherd = ShepherdFrom(DirectoryOf(attempt));
   }
-  if (!shepherd) return Requeue(run, attempt);
+  if (!shepherd) return Requeue(attempt, "");
   Lease(run.id(), run.display_name(), scheduler::SplitDevices(attempt.device));
   const executor::AttemptKey key{run.id(), attempt.number};
   status = executor_->Adopt(key, *shepherd, DirectoryOf(attempt));
@@ -160,13 +162,14 @@ absl::Status Dispatcher::RecoverOne(const v1::Run& run) {
 
 // The attempt's processes were never started (or never got as far as saying so, in which case the
 // trainer is turned away when it calls): the run goes back into the queue.
-absl::Status Dispatcher::Requeue(const v1::Run& run, const AttemptRow& attempt) {
-  LogInfo("attempt was never launched", {{"run", run.id()}, {"attempt", StrCat(attempt.number)}});
+absl::Status Dispatcher::Requeue(const AttemptRow& attempt, const std::string& wait_reason) {
+  LogInfo("attempt was not launched", {{"run", attempt.run}, {"attempt", StrCat(attempt.number)}});
   return store_.writer().Write([&](WriteContext& context) {
     if (auto status = storage::EndAttempt(context, attempt.id, {}); !status.ok()) return status;
-    return storage::UpdateRun(context, run.id(), [](v1::Run& changed) {
+    return storage::UpdateRun(context, attempt.run, [&](v1::Run& changed) {
       if (changed.state() == v1::Run::STATE_STARTING) {
         changed.set_state(v1::Run::STATE_QUEUED);
+        changed.set_wait_reason(wait_reason);
       } else if (changed.state() == v1::Run::STATE_CANCELLING) {
         changed.set_state(v1::Run::STATE_CANCELLED);
         changed.set_end_reason("cancelled before the first step");
@@ -203,13 +206,14 @@ void Dispatcher::Loop() {
 }
 
 // Takes what ended since; false when it is time to stop. With `exits` left from the last round it
-// waits no longer than the time after which a failed write is worth another try.
+// waits no longer than the time after which a failed write is worth another try, and the same for
+// starts that failed.
 bool Dispatcher::WaitForWork(std::deque<Exit>& exits) {
   MutexLock lock(mutex_);
   while (!stopping_ && !work_ && exits_.empty()) {
-    if (exits.empty()) {
+    if (exits.empty() && !start_again_) {
       ready_.Wait(mutex_);
-    } else if (!ready_.WaitFor(mutex_, kRetry)) {
+    } else if (!ready_.WaitFor(mutex_, exits.empty() ? kStartRetry : kRetry)) {
       break;
     }
   }
@@ -238,9 +242,27 @@ void Dispatcher::StartQueued() {
     LogError("the queue could not be read", {{"error", std::string(status.message())}});
     return;
   }
-  const scheduler::Plan plan = scheduler::MakePlan(queue, Devices());
+  start_again_ = false;
+  scheduler::Plan plan = scheduler::MakePlan(queue, Devices());
+  std::string reason;
+  if (!plan.start.empty() && !HasDiskSpace(reason)) {
+    for (const scheduler::Placement& placement : plan.start) {
+      plan.wait.insert(plan.wait.begin(), {placement.run, reason});
+    }
+    plan.start.clear();
+    start_again_ = true;
+  }
   for (const scheduler::Placement& placement : plan.start) StartOne(placement);
   NoteWaiting(plan.wait);
+}
+
+bool Dispatcher::HasDiskSpace(std::string& reason) const {
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(options_.data_dir, error);
+  if (error || space.available >= kRoomForStart) return true;
+  reason = StrCat("waits for disk space: ", space.available >> 20, " MiB are free in ",
+                  options_.data_dir.string(), " and a run needs ", kRoomForStart >> 20);
+  return false;
 }
 
 void Dispatcher::NoteWaiting(const std::vector<scheduler::Waiting>& waiting) {
@@ -280,6 +302,7 @@ void Dispatcher::StartOne(const scheduler::Placement& placement) {
   if (!absl::IsFailedPrecondition(status)) {
     LogError("a run could not be started",
              {{"run", placement.run}, {"error", std::string(status.message())}});
+    start_again_ = true;
   }
   Release(placement.run);
 }
@@ -357,8 +380,14 @@ void Dispatcher::FailStart(const AttemptRow& attempt, const absl::Status& error)
            {{"run", attempt.run}, {"error", std::string(error.message())}});
   Exit exit;
   exit.key = {attempt.run, attempt.number};
-  exit.report.lost = true;
-  exit.report.detail = StrCat("it could not be started: ", StdView(error.message()));
+  if (absl::IsResourceExhausted(error)) {
+    // Not the run's fault, and not for ever.
+    exit.put_back = StrCat("waits: ", StdView(error.message()));
+    start_again_ = true;
+  } else {
+    exit.report.lost = true;
+    exit.report.detail = StrCat("it could not be started: ", StdView(error.message()));
+  }
   MutexLock lock(mutex_);
   exits_.push_back(std::move(exit));
 }
@@ -408,6 +437,11 @@ absl::Status Dispatcher::Finish(const Exit& exit) {
     return attempt.id == 0 ? absl::NotFoundError("there is no such attempt") : absl::OkStatus();
   });
   if (!status.ok()) return status;
+  if (!exit.put_back.empty()) {
+    status = Requeue(attempt, exit.put_back);
+    if (status.ok()) Release(exit.key.run);
+    return status;
+  }
   const std::string spool_fault = ReadOutSpool(attempt, status);
   if (!status.ok()) return status;
   domain::TerminalState ended{};
@@ -437,6 +471,10 @@ absl::Status Dispatcher::Finish(const Exit& exit) {
   if (spool_fault.empty()) {
     std::error_code ignored;
     std::filesystem::remove(DirectoryOf(attempt) / "spool", ignored);
+  }
+  {
+    MutexLock lock(mutex_);
+    stops_.erase(attempt.id);
   }
   Release(exit.key.run);
   return absl::OkStatus();
@@ -503,28 +541,35 @@ absl::StatusOr<Dispatcher::Attached> Dispatcher::Attach(const std::string& run_i
                                                         const std::string& token,
                                                         std::function<void()> stop) {
   Attached attached;
-  bool cancelling = false;
-  absl::Status status = store_.writer().Write([&](WriteContext& context) -> absl::Status {
+  v1::Run::State state = v1::Run::STATE_UNSPECIFIED;
+  absl::Status status = store_.Read([&](storage::Database& database) -> absl::Status {
     const absl::Status refused = absl::PermissionDeniedError(
         StrCat("attempt ", number, " of run ", run_id, " is not running here"));
-    absl::StatusOr<AttemptRow> attempt = storage::ReadLatestAttempt(context.database, run_id);
-    if (!attempt.ok()) return refused;
+    absl::StatusOr<AttemptRow> attempt = storage::ReadLatestAttempt(database, run_id);
+    if (!attempt.ok()) return absl::IsNotFound(attempt.status()) ? refused : attempt.status();
     if (attempt->number != number || attempt->end_time.has_value() ||
         !EqualSecrets(attempt->token_sha256, Sha256Hex(token))) {
       return refused;
     }
-    absl::StatusOr<v1::Run> run = storage::ReadRun(context.database, run_id);
+    absl::StatusOr<v1::Run> run = storage::ReadRun(database, run_id);
     if (!run.ok()) return run.status();
-    cancelling = run->state() == v1::Run::STATE_CANCELLING;
+    state = run->state();
     attached = {attempt->id, run->effective_spec(), attempt->device,
                 attempt->persisted_sequence};
-    if (run->state() != v1::Run::STATE_STARTING) return absl::OkStatus();
-    return storage::UpdateRun(context, run_id, [](v1::Run& changed) {
-      changed.set_state(v1::Run::STATE_RUNNING);
-      return absl::OkStatus();
-    });
+    return absl::OkStatus();
   });
   if (!status.ok()) return status;
+  bool cancelling = state == v1::Run::STATE_CANCELLING;
+  if (state == v1::Run::STATE_STARTING) {
+    status = store_.writer().Write([&](WriteContext& context) {
+      return storage::UpdateRun(context, run_id, [&](v1::Run& changed) {
+        cancelling = changed.state() == v1::Run::STATE_CANCELLING;
+        if (changed.state() == v1::Run::STATE_STARTING) changed.set_state(v1::Run::STATE_RUNNING);
+        return absl::OkStatus();
+      });
+    });
+    if (!status.ok()) return status;
+  }
   {
     MutexLock lock(mutex_);
     stops_[attached.attempt_id] = stop;
@@ -532,10 +577,4 @@ absl::StatusOr<Dispatcher::Attached> Dispatcher::Attach(const std::string& run_i
   if (cancelling) stop();
   return attached;
 }
-
-void Dispatcher::Detach(int64_t attempt_id) {
-  MutexLock lock(mutex_);
-  stops_.erase(attempt_id);
-}
-
 }  // namespace normlab::app

@@ -66,15 +66,16 @@ class Dispatcher {
   };
   // A trainer says who it is. PERMISSION_DENIED unless this is the living attempt of the run with
   // its token. `stop` is called (any thread, perhaps before this returns) when it is to end; a
-  // later Attach of the same attempt takes the place of this one.
+  // later Attach of the same attempt takes the place of this one. Writes only the first time: a
+  // trainer whose server has no disk space left is still let in, and waits.
   absl::StatusOr<Attached> Attach(const std::string& run, int32_t number, const std::string& token,
                                   std::function<void()> stop) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Detach(int64_t attempt_id) ABSL_LOCKS_EXCLUDED(mutex_);
-
  private:
   struct Exit {
     executor::AttemptKey key;
     executor::ExitReport report;
+    // Not empty: nothing was started, and the run waits again, for this reason.
+    std::string put_back;
   };
 
   void Loop();
@@ -85,6 +86,7 @@ class Dispatcher {
                              storage::AttemptRow& attempt);
   void Launch(const storage::AttemptRow& attempt, const std::string& token, int64_t threads);
   void FailStart(const storage::AttemptRow& attempt, const absl::Status& status);
+  bool HasDiskSpace(std::string& reason) const;
   void NoteWaiting(const std::vector<scheduler::Waiting>& waiting);
   absl::Status Finish(const Exit& exit);
   std::string ReadOutSpool(const storage::AttemptRow& attempt, absl::Status& status);
@@ -92,7 +94,7 @@ class Dispatcher {
   void Lease(const std::string& run, const std::string& name, const std::vector<std::string>& ids)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RecoverOne(const v1::Run& run);
-  absl::Status Requeue(const v1::Run& run, const storage::AttemptRow& attempt);
+  absl::Status Requeue(const storage::AttemptRow& attempt, const std::string& wait_reason);
   std::filesystem::path DirectoryOf(const storage::AttemptRow& attempt) const {
     return options_.data_dir / attempt.directory;
   }
@@ -108,7 +110,9 @@ class Dispatcher {
   std::map<int64_t, std::function<void()>> stops_ ABSL_GUARDED_BY(mutex_);  // by attempt id
   bool work_ ABSL_GUARDED_BY(mutex_) = true;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<std::string, std::string> wait_reasons_;  // as last written; dispatcher's thread
+  // Dispatcher's thread only:
+  std::map<std::string, std::string> wait_reasons_;  // as last written
+  bool start_again_ = false;                         // something could not be started for now
   std::thread thread_;
 };
 

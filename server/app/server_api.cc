@@ -298,6 +298,7 @@ absl::StatusOr<std::vector<v1::Run>> ServerApi::RunsOf(
     for (const v1::PresetRun& preset_run : preset->runs()) {
       v1::Run run;
       run.set_display_name(preset_run.display_name());
+      run.set_colour(preset_run.colour());
       *run.mutable_spec() = domain::MergeSpecs(preset_run.spec(), request.overrides());
       run.set_device(request.device());
       wanted.push_back(std::move(run));
@@ -306,6 +307,7 @@ absl::StatusOr<std::vector<v1::Run>> ServerApi::RunsOf(
   }
   for (const v1::Run& given : request.experiment().runs()) {
     v1::Run run = given;
+    run.clear_colour();
     *run.mutable_spec() = domain::MergeSpecs(given.spec(), request.overrides());
     if (run.device().empty()) run.set_device(request.device());
     wanted.push_back(std::move(run));
@@ -355,6 +357,10 @@ absl::StatusOr<v1::Experiment> ServerApi::CreateExperiment(
     v1::Run run = Prepare(principal, (*wanted)[i],
                           preset != nullptr ? "" : StrCat("experiment.runs[", i, "]."), wrong);
     if (preset != nullptr && !wrong.empty()) break;
+    if (preset != nullptr) {
+      run.set_colour((*wanted)[i].colour());
+      run.set_display_name(domain::FillName(run.display_name(), run.effective_spec()));
+    }
     run.set_experiment(experiment.id());
     runs.push_back(std::move(run));
   }
@@ -413,9 +419,7 @@ absl::StatusOr<v1::ListExperimentsResponse> ServerApi::ListExperiments(
 }
 
 absl::StatusOr<v1::ListPresetsResponse> ServerApi::ListPresets(const Principal&) {
-  v1::ListPresetsResponse response;
-  for (const v1::Preset& preset : domain::Presets()) *response.add_presets() = preset;
-  return response;
+  return domain::ListPresets();
 }
 
 // --- devices, users, metrics ---

@@ -2,6 +2,9 @@
 
 #include <string>
 
+#include "server/domain/settings.h"
+#include "server/domain/spec.h"
+
 namespace normlab::domain {
 namespace {
 
@@ -42,7 +45,7 @@ v1::Preset Article() {
   // Two thirds of the run: floor(2 * steps / 3). The fraction is the double just above 2/3, so that
   // the rounded product never falls below a whole number.
   *preset.add_runs() = ArticleRun(
-      "Post-Norm · 120-step warmup", "post", 0.6666666666666667, "#138a72", .0174, 2.76,
+      "Post-Norm · {warmup_steps}-step warmup", "post", 0.6666666666666667, "#138a72", .0174, 2.76,
       "steps 1 to 100 within 0.2 % of the published values, final loss .0174 +- .0005");
   return preset;
 }
@@ -52,6 +55,26 @@ v1::Preset Article() {
 const std::vector<v1::Preset>& Presets() {
   static const auto* const kPresets = new std::vector<v1::Preset>{Article()};
   return *kPresets;
+}
+
+std::string FillName(const std::string& name, const v1::RunSpec& effective) {
+  const size_t open = name.find('{');
+  const size_t close = name.find('}', open);
+  if (open == std::string::npos || close == std::string::npos) return name;
+  const std::string setting = name.substr(open + 1, close - open - 1);
+  return name.substr(0, open) + ValueText(effective, setting) + name.substr(close + 1);
+}
+
+v1::ListPresetsResponse ListPresets() {
+  v1::ListPresetsResponse list;
+  for (const v1::Preset& preset : Presets()) {
+    v1::Preset& shown = *list.add_presets();
+    shown = preset;
+    for (v1::PresetRun& run : *shown.mutable_runs()) {
+      run.set_display_name(FillName(run.display_name(), EffectiveSpec(run.spec())));
+    }
+  }
+  return list;
 }
 
 const v1::Preset* FindPreset(std::string_view name) {

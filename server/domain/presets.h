@@ -2,6 +2,7 @@
 #ifndef NORMLAB_SERVER_DOMAIN_PRESETS_H_
 #define NORMLAB_SERVER_DOMAIN_PRESETS_H_
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -9,8 +10,15 @@
 
 namespace normlab::domain {
 
-// In the order in which people should meet them.
+// In the order in which people should meet them. Names of runs may have a place for a setting, such
+// as {warmup_steps}: FillName fills it.
 const std::vector<v1::Preset>& Presets();
+
+// A run's name with the settings that it is trained with.
+std::string FillName(const std::string& name, const v1::RunSpec& effective);
+
+// As people see them: names filled with each preset's own settings.
+v1::ListPresetsResponse ListPresets();
 
 // Null when there is none of that name.
 const v1::Preset* FindPreset(std::string_view name);

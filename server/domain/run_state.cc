@@ -103,8 +103,12 @@ TerminalState StateAfter(const AttemptEnd& end, bool cancelling) {
       return {Run::STATE_FAILED, end.outcome_reason};
     case Outcome::kStopped:
       if (cancelling) return {Run::STATE_CANCELLED, WithStep("cancelled", end.last_step)};
+      // Stopped, but not by us: by a signal from outside, or because it had lost its server.
       return {Run::STATE_FAILED,
-              WithStep("the trainer was told to stop from outside normlab", end.last_step)};
+              WithStep(end.outcome_reason.empty()
+                           ? std::string("the trainer was told to stop from outside normlab")
+                           : StrCat("the trainer stopped: ", end.outcome_reason),
+                       end.last_step)};
     case Outcome::kNone:
       if (cancelling) return {Run::STATE_CANCELLED, WithStep("cancelled", end.last_step)};
       return StateWithoutOutcome(end);

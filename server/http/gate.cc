@@ -29,7 +29,7 @@ std::optional<Answer> CheckSender(const RequestHead& head, std::string_view loca
   if (!hosts.HostAllowed(host, local)) {
     return ErrorAnswer(
         421, absl::PermissionDeniedError(fmt::format(
-                 "this server is not known as \"{}\"; its configuration lists allowed_hosts",
+                 "this server is not known as \"{}\"; give further names with --allowed-hosts",
                  Shortened(host, 100))));
   }
   if (head.count(beast_http::field::origin) == 1 &&

@@ -18,7 +18,7 @@ using google::protobuf::util::TimeUtil;
   "id, display_name, experiment, user_name, spec, effective_spec, device, state, wait_reason, " \
   "end_reason, exit_code, exit_signal, create_time, start_time, end_time, step, steps, "        \
   "final_loss, min_loss, final_gradient_norm, max_gradient_norm, first_bad_step, "              \
-  "parameter_count, flops_per_step, instruction_set"
+  "parameter_count, flops_per_step, instruction_set, colour"
 
 #define NORMLAB_ATTEMPT_COLUMNS                                                                  \
   "id, run, number, device, directory, token_sha256, resumed_from_step, start_time, end_time, "  \
@@ -88,6 +88,7 @@ absl::StatusOr<v1::Run> RunOf(const Statement& row) {
   if (!row.IsNull(14)) *run.mutable_end_time() = Time(row.Integer(14));
   run.mutable_progress()->set_step(row.Integer(15));
   run.mutable_progress()->set_steps(row.Integer(16));
+  run.set_colour(row.Text(25));
   ReadSummary(row, run);
   return run;
 }
@@ -190,8 +191,8 @@ absl::Status InsertRun(WriteContext& context, v1::Run run) {
   {
     Statement insert = context.database.Prepared(
         "INSERT INTO runs (id, display_name, experiment, user_name, spec, effective_spec, device, "
-        "state, wait_reason, create_time, steps, changed_sequence) "
-        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)");
+        "state, wait_reason, create_time, steps, changed_sequence, colour) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)");
     insert.Bind(1, run.id());
     insert.Bind(2, run.display_name());
     insert.Bind(3, run.experiment().empty() ? std::nullopt
@@ -205,6 +206,7 @@ absl::Status InsertRun(WriteContext& context, v1::Run run) {
     insert.Bind(10, context.wall_micros);
     insert.Bind(11, run.effective_spec().steps());
     insert.Bind(12, static_cast<int64_t>(context.sequence));
+    insert.Bind(13, run.colour());
     if (absl::Status status = insert.Run(); !status.ok()) return status;
   }
   absl::StatusOr<v1::Run> stored = ReadRun(context.database, run.id());

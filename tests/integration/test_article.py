@@ -9,7 +9,7 @@ from datetime import datetime
 
 from harness import ServerTest
 
-PUBLISHED = pathlib.Path(__file__).parent.parent / "parity" / "data" / "article-curves.csv"
+PUBLISHED = pathlib.Path(__file__).parent.parent / "parity" / "data" / "article_curves.csv"
 PRE, POST, WARM = ("Pre-Norm · no warmup", "Post-Norm · no warmup", "Post-Norm · 120-step warmup")
 
 
@@ -88,7 +88,8 @@ class Article(ServerTest):
             self.server.cli("article", "--layers", "6", "--steps", "30", "--out", out, check=0)
             ours = read_curves(f"{out}/article.csv")
         self.assertEqual([len(curve) for curve in ours.values()], [30, 30, 30])
-        rates = [values[2] for values in ours[WARM].values()]
+        self.assertEqual(list(ours), [PRE, POST, "Post-Norm · 20-step warmup"])
+        rates = [values[2] for values in ours["Post-Norm · 20-step warmup"].values()]
         self.assertAlmostEqual(rates[0], 2e-3 / 20)
         self.assertAlmostEqual(rates[19], 2e-3)
         self.assertEqual(rates[20:], [2e-3] * 10)

@@ -31,6 +31,7 @@ export function scriptedRun(index, displayName, experiment, spec, loss, norm, mo
     run: {
       id: ulid(index),
       displayName,
+      colour: colours[displayName] ?? '',
       experiment,
       user: 'lab1',
       spec,
@@ -49,6 +50,12 @@ export function scriptedRun(index, displayName, experiment, spec, loss, norm, mo
     ...more,
   };
 }
+
+const colours = {
+  'Pre-Norm · no warmup': '#2563eb',
+  'Post-Norm · no warmup': '#dc5a3a',
+  'Post-Norm · 120-step warmup': '#138a72',
+};
 
 const wobble = (step) => 1 + 0.08 * Math.sin(step * 1.7) + 0.05 * Math.sin(step * 0.63);
 const pre = (step) => 0.0016 + 4.2 * Math.exp(-step / 12) * wobble(step);
@@ -95,17 +102,6 @@ export class FakeServer {
     this.sockets = new Set();
     this.runs = new Map();
     this.experiments = [];
-    this.presets = [
-      {
-        name: 'article',
-        title: "The article's three runs",
-        runs: [
-          { displayName: 'Pre-Norm · no warmup', colour: '#2563eb' },
-          { displayName: 'Post-Norm · no warmup', colour: '#dc5a3a' },
-          { displayName: 'Post-Norm · 120-step warmup', colour: '#138a72' },
-        ],
-      },
-    ];
     this.server = createServer((request, response) => this.handle(request, response));
     this.server.on('connection', (socket) => {
       this.sockets.add(socket);
@@ -230,7 +226,6 @@ export class FakeServer {
       return json(200, { runs: [...this.runs.values()].map((one) => one.run).reverse() });
     if (path === '/me') return json(200, { name: 'lab1', role: 'admin' });
     if (path === '/experiments') return json(200, { experiments: this.experiments });
-    if (path === '/presets') return json(200, { presets: this.presets });
     if (path === '/events') return this.watch(url, request, response);
     const [, id, what] = /^\/runs\/([^/]+)(\/series)?$/.exec(path) ?? [];
     const one = this.runs.get(id);

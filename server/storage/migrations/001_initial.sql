@@ -36,6 +36,7 @@ CREATE TABLE runs (
   spec TEXT NOT NULL,
   effective_spec TEXT NOT NULL,
   device TEXT NOT NULL,    -- as asked for
+  colour TEXT NOT NULL DEFAULT '',
   state INTEGER NOT NULL,
   wait_reason TEXT NOT NULL DEFAULT '',
   end_reason TEXT NOT NULL DEFAULT '',

@@ -239,11 +239,24 @@ TEST_F(DispatcherTest, CancelOfARunningRunStopsItsTrainer) {
 
 TEST_F(DispatcherTest, ATrainerThatCannotBeStartedFailsWithTheReason) {
   Start();
-  executor_->Refuse(absl::ResourceExhaustedError("no space for its spool"));
+  executor_->Refuse(absl::NotFoundError("no normlab-trainer"));
   const std::string run = runs_.AddRun();
   dispatcher_->Wake();
   EXPECT_THAT(WaitForState(run, v1::Run::STATE_FAILED).end_reason(),
-              HasSubstr("no space for its spool"));
+              HasSubstr("no normlab-trainer"));
+}
+
+TEST_F(DispatcherTest, ARunWithoutRoomForItsSpoolWaitsAndIsTriedAgain) {
+  Start();
+  executor_->Refuse(absl::ResourceExhaustedError("no space for its spool"));
+  const std::string run = runs_.AddRun();
+  dispatcher_->Wake();
+  for (int i = 0; i < 20'000 && runs_.Read(run).wait_reason().empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_THAT(runs_.Read(run).wait_reason(), HasSubstr("no space for its spool"));
+  executor_->Refuse(absl::OkStatus());
+  EXPECT_EQ(executor_->WaitForLaunch(1).key.run, run) << "by itself, nobody wakes it";
 }
 
 TEST_F(DispatcherTest, StrangersAreTurnedAway) {

@@ -87,14 +87,14 @@ TEST(TableTest, ShrinksTheNamedColumnToFit) {
 }
 
 TEST(WatchModelTest, PointsSeenTwiceAreDropped) {
-  WatchModel model({RunningRun()}, {});
+  WatchModel model({RunningRun()});
   model.Apply(Points(1, {1, 2, 3}, 4));
   model.Apply(Points(1, {2, 3, 4}, 4));
   EXPECT_THAT(model.runs()[0].loss.steps, ElementsAre(1, 2, 3, 4));
 }
 
 TEST(WatchModelTest, ANewAttemptCutsTheCurveAtItsCheckpoint) {
-  WatchModel model({RunningRun()}, {});
+  WatchModel model({RunningRun()});
   model.Apply(Points(1, {1, 2, 3, 4}, 4));
   WatchRunsResponse started;
   started.mutable_attempt()->set_run("A");
@@ -113,7 +113,7 @@ TEST(WatchModelTest, AHistoryAfterItsSnapshotFollowsLineage) {
     attempt->set_number(run.attempts_size());
     attempt->set_resumed_from_step(resumed);
   }
-  WatchModel model({run}, {});
+  WatchModel model({run});
   model.Apply(Points(1, {1, 2, 3, 4}, 4));
   model.Apply(Points(2, {3, 4}, 5));
   EXPECT_THAT(model.runs()[0].loss.values, ElementsAre(4, 4, 5, 5));
@@ -141,7 +141,9 @@ TEST(ChartTest, AFallingCurveFallsAndABadStepIsMarked) {
 }
 
 TEST(LiveViewTest, FitsEverySize) {
-  WatchModel model({RunningRun()}, {"#dc5a3a"});
+  v1::Run coloured = RunningRun();
+  coloured.set_colour("#dc5a3a");
+  WatchModel model({coloured});
   model.Apply(Points(1, {1, 2, 3, 90}, 4.2));
   for (int columns = 20; columns <= 160; columns += 7) {
     for (int rows = 4; rows <= 50; rows += 5) {
@@ -157,7 +159,7 @@ TEST(LiveViewTest, FitsEverySize) {
 TEST(LiveViewTest, ShowsStateProgressValuesAndTimeLeft) {
   v1::Run run = RunningRun();
   run.mutable_progress()->set_remaining_seconds(4);
-  WatchModel model({run}, {});
+  WatchModel model({run});
   model.Apply(Points(1, {142}, 0.0046));
   std::string all;
   for (const auto& line : LiveFrame(model, {"article", "", 1}, {120, 30}, kPlain)) all += line;
@@ -167,7 +169,7 @@ TEST(LiveViewTest, ShowsStateProgressValuesAndTimeLeft) {
 }
 
 TEST(PlainReporterTest, OneLineAStateAndOneATenth) {
-  WatchModel model({RunningRun()}, {});
+  WatchModel model({RunningRun()});
   PlainReporter reporter;
   EXPECT_THAT(reporter.Report(model), ElementsAre("Post-Norm · no warmup: running"));
   model.Apply(Points(1, {1}, 4));

@@ -2,8 +2,6 @@
 import type {
   ExperimentJson,
   ListExperimentsResponseJson,
-  ListPresetsResponseJson,
-  PresetJson,
 } from '../gen/normlab/v1/experiment_service_pb';
 import type { RunJson } from '../gen/normlab/v1/run_pb';
 import type { ListRunsResponseJson } from '../gen/normlab/v1/run_service_pb';
@@ -42,11 +40,6 @@ export class Client {
 
   getMe(): Promise<UserJson> {
     return this.get('/me');
-  }
-
-  async listPresets(): Promise<PresetJson[]> {
-    const answer: ListPresetsResponseJson = await this.get('/presets');
-    return answer.presets ?? [];
   }
 
   async readSeries(

@@ -1,5 +1,5 @@
 // The events of GET /api/v1/events, as the page uses them.
-import type { AttemptJson, ProgressJson, RunJson } from '../gen/normlab/v1/run_pb';
+import type { AttemptJson, ProgressJson, RunJson, SummaryJson } from '../gen/normlab/v1/run_pb';
 import type { SseMessage } from './sse';
 
 /** Points of one series on the wire; non-finite values are the strings "NaN", "Infinity", … */
@@ -19,7 +19,7 @@ export type StreamEvent =
   | { kind: 'run'; run: RunJson }
   | { kind: 'attempt'; run: string; attempt: AttemptJson }
   | { kind: 'points'; run: string; attempt: number; columns: Record<string, WireColumn> }
-  | { kind: 'progress'; run: string; progress: ProgressJson }
+  | { kind: 'progress'; run: string; progress: ProgressJson; summary?: SummaryJson }
   | { kind: 'gap'; run: string; nextStep: number }
   | { kind: 'end'; run: RunJson };
 
@@ -39,7 +39,12 @@ export function decodeEvent(message: SseMessage): StreamEvent | undefined {
     case 'attempt':
       return { kind: 'attempt', run: data.run ?? '', attempt: data.attempt ?? {} };
     case 'progress':
-      return { kind: 'progress', run: data.run ?? '', progress: data.progress ?? {} };
+      return {
+        kind: 'progress',
+        run: data.run ?? '',
+        progress: data.progress ?? {},
+        ...(data.summary && { summary: data.summary }),
+      };
     case 'gap':
       return { kind: 'gap', run: data.run ?? '', nextStep: Number(data.nextStep ?? 0) };
     case 'points':

@@ -26,12 +26,12 @@ const looks: LineLook[] = [undefined, [6, 3], [2, 3]].flatMap((dash) =>
 
 /**
  * Gives each selected run a look of its own. A run keeps what it had in `previous` while that is
- * free, so that taking one run away recolours no other; a preset's runs get the preset's colours.
+ * free, so that taking one run away recolours no other; a run with a colour of its own gets that.
  */
 export function assignLooks(
   selected: readonly string[],
   previous: ReadonlyMap<string, LineLook>,
-  presetColour: (run: string) => string | undefined,
+  ownColour: (run: string) => string | undefined,
 ): Map<string, LineLook> {
   const assigned = new Map<string, LineLook>();
   const taken = new Set<string>();
@@ -42,7 +42,7 @@ export function assignLooks(
     assigned.set(run, look);
   };
   for (const run of selected) {
-    const colour = presetColour(run);
+    const colour = ownColour(run);
     if (colour && /^#[0-9a-f]{6}$/i.test(colour)) give(run, { colour, dash: undefined });
   }
   for (const run of selected) give(run, previous.get(run));

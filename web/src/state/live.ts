@@ -6,7 +6,7 @@ import type { StreamListener, StreamStatus } from '../api/event_stream';
 import type { StreamEvent } from '../api/events';
 import { StreamClient } from '../api/stream_client';
 import { assignLooks, type LineLook } from '../charts/palette';
-import type { ExperimentJson, PresetJson } from '../gen/normlab/v1/experiment_service_pb';
+import type { ExperimentJson } from '../gen/normlab/v1/experiment_service_pb';
 import { CurveStore, drawnSeries } from './curve_store';
 import { type Group, groupRuns, RunList } from './run_list';
 import { select, selected, selectionIsMade } from './selection';
@@ -38,7 +38,6 @@ export class Live implements StreamListener {
 
   private readonly client: Client;
   private readonly stream: StreamClient;
-  private readonly presets = signal<readonly PresetJson[]>([]);
   /** Runs and experiments that were asked for one by one, so that each is asked for once. */
   private readonly asked = new Set<string>();
   private adopted: Group | undefined;
@@ -65,7 +64,11 @@ export class Live implements StreamListener {
         this.stream.watch(drawn);
       }),
       effect(() => {
-        this.looks.value = assignLooks(this.drawn.value, this.looks.peek(), this.presetColour());
+        this.looks.value = assignLooks(
+          this.drawn.value,
+          this.looks.peek(),
+          (id) => this.runs.peek(id)?.colour || undefined,
+        );
       }),
       effect(() => this.adoptNewest()),
       effect(() => this.readUnlistedRuns()),
@@ -106,17 +109,11 @@ export class Live implements StreamListener {
   private readLists(): void {
     clearTimeout(this.retryTimer);
     const mark = this.runs.mark();
-    Promise.all([
-      this.client.listRuns(),
-      this.client.listExperiments(),
-      this.client.listPresets(),
-      this.client.getMe(),
-    ]).then(
-      ([runs, experiments, presets, me]) =>
+    Promise.all([this.client.listRuns(), this.client.listExperiments(), this.client.getMe()]).then(
+      ([runs, experiments, me]) =>
         batch(() => {
           this.asked.clear();
           this.experiments.value = new Map(experiments.map((one) => [one.id ?? '', one]));
-          this.presets.value = presets;
           this.user.value = me.name ?? '';
           this.runs.takeList(runs, mark, true);
           this.listed.value = true;
@@ -154,17 +151,6 @@ export class Live implements StreamListener {
         () => undefined, // not there (any more): it is simply not drawn
       );
     }
-  }
-
-  private presetColour(): (run: string) => string | undefined {
-    const presets = this.presets.value;
-    const experiments = this.experiments.value;
-    return (id) => {
-      const run = this.runs.peek(id);
-      const experiment = experiments.get(run?.experiment ?? '');
-      const preset = presets.find((one) => one.name === experiment?.preset);
-      return preset?.runs?.find((one) => one.displayName === run?.displayName)?.colour;
-    };
   }
 
   // A page opened without a choice shows what was started last, with the runs that still join it;

@@ -31,10 +31,14 @@ describe('RunList', () => {
   it('takes progress and attempts of runs it knows, and ignores others', () => {
     const list = new RunList();
     list.takeList([{ id: '01A', attempts: [{ number: 1 }] }], 0, true);
-    list.takeEvent({ kind: 'progress', run: '01A', progress: { step: '7', steps: '180' } });
+    list.takeEvent({ kind: 'progress', run: '01A', progress: { step: '6', steps: '180' } });
+    const summary = { finalLoss: 0.5 };
+    const progress = { step: '7', steps: '180' };
+    list.takeEvent({ kind: 'progress', run: '01A', progress, summary });
     list.takeEvent({ kind: 'attempt', run: '01A', attempt: { number: 2 } });
     list.takeEvent({ kind: 'progress', run: '01X', progress: {} });
     expect(list.get('01A')?.progress?.step).toBe('7');
+    expect(list.get('01A')?.summary?.finalLoss).toBe(0.5);
     expect(list.get('01A')?.attempts?.map((a) => a.number)).toEqual([1, 2]);
     expect(list.get('01X')).toBeUndefined();
   });

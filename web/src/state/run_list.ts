@@ -51,7 +51,11 @@ export class RunList {
         this.updateIds();
         return;
       case 'progress':
-        this.amend(event.run, (run) => ({ ...run, progress: event.progress }));
+        this.amend(event.run, (run) => ({
+          ...run,
+          progress: event.progress,
+          ...(event.summary && { summary: event.summary }),
+        }));
         return;
       case 'attempt':
         this.amend(event.run, (run) => {

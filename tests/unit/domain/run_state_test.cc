@@ -1,0 +1,57 @@
+#include "server/domain/run_state.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace normlab::domain {
+namespace {
+
+using v1::Run;
+using Outcome = AttemptEnd::Outcome;
+using ::testing::HasSubstr;
+
+TEST(RunStateTest, NothingFollowsAnEnd) {
+  for (int from = Run::STATE_SUCCEEDED; from <= Run::STATE_TIMED_OUT; ++from) {
+    for (int to = Run::STATE_QUEUED; to <= Run::STATE_TIMED_OUT; ++to) {
+      EXPECT_FALSE(MayFollow(static_cast<RunState>(from), static_cast<RunState>(to)));
+    }
+  }
+}
+
+TEST(RunStateTest, EveryRunCanEnd) {
+  for (int from = Run::STATE_QUEUED; from < Run::STATE_SUCCEEDED; ++from) {
+    if (from == Run::STATE_PAUSED) continue;  // nothing pauses yet
+    bool ends = false;
+    for (int to = Run::STATE_SUCCEEDED; to <= Run::STATE_TIMED_OUT; ++to) {
+      ends = ends || MayFollow(static_cast<RunState>(from), static_cast<RunState>(to));
+    }
+    EXPECT_TRUE(ends || from == Run::STATE_QUEUED || from == Run::STATE_PAUSING) << from;
+  }
+}
+
+TEST(StateAfterTest, TheTrainersOwnWordCountsMost) {
+  AttemptEnd end;
+  end.outcome = Outcome::kSucceeded;
+  end.exit_signal = 9;  // killed after it had said that it was done
+  EXPECT_EQ(StateAfter(end, false).state, Run::STATE_SUCCEEDED);
+  EXPECT_EQ(StateAfter(end, true).state, Run::STATE_SUCCEEDED) << "it was faster than the cancel";
+  end.outcome = Outcome::kDiverged;
+  EXPECT_EQ(StateAfter(end, false).state, Run::STATE_DIVERGED);
+}
+
+TEST(StateAfterTest, WithoutAWordTheProcessTells) {
+  AttemptEnd end;
+  end.exit_code = 3;
+  end.last_step = 17;
+  EXPECT_THAT(StateAfter(end, false).reason, HasSubstr("code 3"));
+  EXPECT_THAT(StateAfter(end, false).reason, HasSubstr("after step 17"));
+  end.exit_code.reset();
+  end.exit_signal = 9;
+  end.max_rss_bytes = int64_t{300} << 20;
+  EXPECT_THAT(StateAfter(end, false).reason, HasSubstr("SIGKILL"));
+  EXPECT_THAT(StateAfter(end, false).reason, HasSubstr("300 MiB"));
+  EXPECT_EQ(StateAfter(end, true).state, Run::STATE_CANCELLED);
+}
+
+}  // namespace
+}  // namespace normlab::domain

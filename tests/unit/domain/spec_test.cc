@@ -1,0 +1,131 @@
+#include "server/domain/spec.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/domain/presets.h"
+#include "server/domain/settings.h"
+
+namespace normlab::domain {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr MachineLimits kMachine = {2, int64_t{8} << 30};
+
+v1::RunSpec Spec(std::initializer_list<std::pair<const char*, const char*>> settings) {
+  v1::RunSpec spec;
+  for (const auto& [name, value] : settings) {
+    const absl::Status status = SetFromText(spec, name, value);
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  return spec;
+}
+
+TEST(SpecTest, NothingGivenIsTheArticlesPreNormRun) {
+  const v1::RunSpec spec = EffectiveSpec({});
+  EXPECT_THAT(CheckSpec({}, kMachine), IsEmpty());
+  EXPECT_EQ(spec.placement(), "pre");
+  EXPECT_EQ(spec.norm(), "layernorm");
+  EXPECT_EQ(spec.norm_epsilon(), 1e-6);
+  EXPECT_EQ(spec.final_norm(), "on");
+  EXPECT_EQ(spec.layers(), 12);
+  EXPECT_EQ(spec.d_model(), 64);
+  EXPECT_EQ(spec.heads(), 4);
+  EXPECT_EQ(spec.ffn_width(), 256);
+  EXPECT_EQ(spec.vocab_size(), 64);
+  EXPECT_EQ(spec.sequence_length(), 32);
+  EXPECT_EQ(spec.batch_size(), 24);
+  EXPECT_EQ(spec.steps(), 180);
+  EXPECT_EQ(spec.learning_rate(), 2e-3);
+  EXPECT_EQ(spec.beta2(), 0.95);
+  EXPECT_EQ(spec.weight_decay(), 0.01);
+  EXPECT_EQ(spec.seed(), 7);
+  EXPECT_EQ(spec.warmup_steps(), 0);
+}
+
+TEST(SpecTest, EffectiveMeansNothingIsAbsentOrAuto) {
+  const v1::RunSpec spec = EffectiveSpec({});
+  for (const SettingInfo& setting : Settings()) {
+    EXPECT_TRUE(IsSet(spec, setting.name)) << setting.name;
+    EXPECT_NE(ValueText(spec, setting.name), "auto") << setting.name;
+  }
+}
+
+TEST(SpecTest, AutoFollowsOtherSettings) {
+  EXPECT_EQ(EffectiveSpec(Spec({{"placement", "post"}})).final_norm(), "off");
+  EXPECT_EQ(EffectiveSpec(Spec({{"placement", "post"}, {"final_norm", "on"}})).final_norm(), "on");
+  EXPECT_EQ(EffectiveSpec(Spec({{"d_model", "96"}})).ffn_width(), 384);
+}
+
+TEST(SpecTest, WarmupFractionIsRoundedDownButNeverToNothing) {
+  EXPECT_EQ(EffectiveSpec(Spec({{"warmup_fraction", "0.5"}, {"steps", "7"}})).warmup_steps(), 3);
+  EXPECT_EQ(EffectiveSpec(Spec({{"warmup_fraction", "0.1"}, {"steps", "7"}})).warmup_steps(), 1);
+  EXPECT_EQ(EffectiveSpec(Spec({{"warmup_fraction", "0"}, {"steps", "7"}})).warmup_steps(), 0);
+}
+
+TEST(SpecTest, SettingsThatDoNotFitTogetherAreNamed) {
+  EXPECT_THAT(CheckSpec(Spec({{"heads", "5"}}), kMachine),
+              ElementsAre(Field(&FieldViolation::field, "spec.heads")));
+  EXPECT_THAT(CheckSpec(Spec({{"warmup_steps", "2"}, {"warmup_fraction", "0.5"}}), kMachine),
+              ElementsAre(Field(&FieldViolation::field, "spec.warmup_fraction")));
+  EXPECT_THAT(CheckSpec(Spec({{"threads", "3"}}), kMachine),
+              ElementsAre(Field(&FieldViolation::field, "spec.threads")));
+}
+
+TEST(SpecTest, AModelLargerThanTheMachineIsRefusedWithNumbers) {
+  const auto wrong =
+      CheckSpec(Spec({{"layers", "1024"}, {"d_model", "16384"}, {"heads", "1"}}), kMachine);
+  ASSERT_THAT(wrong, SizeIs(1));
+  EXPECT_THAT(wrong[0].description, HasSubstr("this machine has 8 GiB"));
+}
+
+TEST(SpecTest, OverridingOneWarmupDropsTheOther) {
+  const v1::RunSpec merged =
+      MergeSpecs(Spec({{"warmup_fraction", "0.5"}}), Spec({{"warmup_steps", "9"}}));
+  EXPECT_FALSE(merged.has_warmup_fraction());
+  EXPECT_EQ(EffectiveSpec(merged).warmup_steps(), 9);
+}
+
+TEST(PresetsTest, TheArticleHasItsThreeRunsWithTheirWarmups) {
+  const v1::Preset* article = FindPreset("article");
+  ASSERT_NE(article, nullptr);
+  std::vector<int64_t> warmups;
+  for (const v1::PresetRun& run : article->runs()) {
+    EXPECT_THAT(CheckSpec(run.spec(), kMachine), IsEmpty());
+    warmups.push_back(EffectiveSpec(run.spec()).warmup_steps());
+  }
+  EXPECT_THAT(warmups, ElementsAre(0, 0, 120));
+  EXPECT_EQ(FindPreset("nonsense"), nullptr);
+}
+
+TEST(PresetsTest, TwoThirdsIsExactForEveryLength) {
+  const v1::RunSpec& warm = FindPreset("article")->runs(2).spec();
+  for (int64_t steps = 2; steps < 20'000; ++steps) {
+    v1::RunSpec overrides;
+    overrides.set_steps(steps);
+    ASSERT_EQ(EffectiveSpec(MergeSpecs(warm, overrides)).warmup_steps(), 2 * steps / 3) << steps;
+  }
+}
+
+TEST(PresetsTest, NamesSayTheWarmupThatIsTrained) {
+  EXPECT_EQ(ListPresets().presets(0).runs(2).display_name(), "Post-Norm · 120-step warmup");
+  EXPECT_EQ(FillName("{warmup_steps}-step", EffectiveSpec(Spec({{"warmup_steps", "20"}}))),
+            "20-step");
+  EXPECT_EQ(FillName("plain", {}), "plain");
+}
+
+TEST(DisplayNameTest, AnyTextOfOneLineAndThreeHundredBytes) {
+  EXPECT_THAT(CheckDisplayName("display_name", "<b>\"=1+1\" · 🚀</b>"), IsEmpty());
+  EXPECT_THAT(CheckDisplayName("display_name", std::string(300, 'x')), IsEmpty());
+  for (const std::string& bad : {std::string(), std::string(301, 'x'), std::string("a\nb"),
+                                 std::string("a\0b", 3), std::string("\x7F")}) {
+    EXPECT_THAT(CheckDisplayName("display_name", bad), SizeIs(1)) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace normlab::domain
