@@ -64,7 +64,7 @@ TEST_F(HttpServerTest, AForeignHostIsMisdirected) {
     const Response response =
         WithHeaders("/api/v1/me", fmt::format("Host: {}\r\n{}", host, kToken));
     EXPECT_EQ(response.status, 421) << host;
-    EXPECT_THAT(response.body, HasSubstr("allowed_hosts"));
+    EXPECT_THAT(response.body, HasSubstr("allowed-hosts"));
   }
   EXPECT_EQ(WithHeaders("/healthz", "Host: evil.example\r\n").status, 421);
   EXPECT_EQ(WithHeaders("/healthz", "").status, 400);
