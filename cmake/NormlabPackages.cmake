@@ -17,7 +17,7 @@ if(NOT NORMLAB_GOOGLEAPIS_DIR)
   file(GLOB candidates ${CMAKE_SOURCE_DIR}/.venv/lib/python*/site-packages)
   foreach(candidate ${candidates})
     if(EXISTS ${candidate}/google/rpc/status.proto)
-      set(NORMLAB_GOOGLEAPIS_DIR ${candidate} CACHE PATH "Folder that holds google/rpc/*.proto")
+      set(NORMLAB_GOOGLEAPIS_DIR ${candidate}) # not cached: another Python has another folder
     endif()
   endforeach()
 endif()

@@ -14,7 +14,10 @@ distribution() {
   [ -r /etc/os-release ] && . /etc/os-release
   local name="${ID:-unknown}-${VERSION_ID:-}"
   [ -f "$root/deploy/packages/$name.txt" ] ||
-    die "this system ($name) is not one of those normlab is tested on: $(cd "$root/deploy/packages" && ls | grep -v '^test' | sed 's/\.txt$//' | tr '\n' ' ')"
+    die "this system ($name) is not one of those normlab is tested on: $(cd "$root/deploy/packages" && ls | grep -v '^test' | sed 's/\.txt$//' | tr '\n' ' ')
+Elsewhere, install by hand what a list in deploy/packages names, and then run in $root:
+  python3 -m venv .venv && .venv/bin/pip install -r deploy/requirements.txt
+  cmake --preset release && cmake --build --preset release"
   printf '%s\n' "$name"
 }
 
@@ -31,8 +34,8 @@ install_packages() {
     if sudo -n true 2>/dev/null; then
       as_root=(sudo -n)
     else
-      die "packages are missing and this user cannot install them. Ask an administrator to run:
-  apt-get install --no-install-recommends ${missing[*]}"
+      die "packages are missing, and this user cannot install them without a password. As root, run:
+  apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"
     fi
   fi
   say "installing ${#missing[@]} packages: ${missing[*]}"
@@ -47,14 +50,16 @@ python_environment() {
   stamp=$(python3 --version; cat "$requirements" $(sed -n "s#^-r #$(dirname "$requirements")/#p" "$requirements"))
   [ -f "$folder/normlab-stamp" ] && [ "$(cat "$folder/normlab-stamp")" = "$stamp" ] && return 0
   say "installing the Python packages of ${requirements#"$root/"} into ${folder#"$root/"} (minutes)"
-  [ -x "$folder/bin/python" ] || python3 -m venv "$folder"
+  # One that was left half made, or by another release of Python, has no pip.
+  "$folder/bin/python" -m pip --version >/dev/null 2>&1 || python3 -m venv --clear "$folder"
   "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements" >&2
   printf '%s\n' "$stamp" > "$folder/normlab-stamp"
 }
 
 # configure_and_build TARGET...: a Release build of the targets (all when none is named).
 configure_and_build() {
-  if [ ! -f "$build/build.ninja" ]; then
+  # Again when the environment changed: what CMake found there may have moved.
+  if [ ! -f "$build/build.ninja" ] || [ "$root/.venv/normlab-stamp" -nt "$build/build.ninja" ]; then
     say "configuring"
     cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release >&2
   fi

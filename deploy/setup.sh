@@ -4,8 +4,15 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-packages=("$root/deploy/packages/$(distribution).txt")
-[ "${1:-}" = --test ] && packages+=("$root/deploy/packages/test.txt")
+lists=$root/deploy/packages
+system=$(distribution)
+packages=("$lists/$system.txt")
+if [ "${1:-}" = --test ]; then
+  # A system's own list of them, or the one for all.
+  tests=$lists/test-$system.txt
+  [ -f "$tests" ] || tests=$lists/test.txt
+  packages+=("$tests")
+fi
 install_packages "${packages[@]}"
 python_environment "$root/.venv" "$root/deploy/requirements.txt"
 if [ "${1:-}" = --test ]; then
