@@ -223,7 +223,14 @@ bool Dispatcher::WaitForWork(std::deque<Exit>& exits) {
   return !stopping_;
 }
 
+// Whatever it was that failed is not for ever, and not to be tried in a tight loop.
+void Dispatcher::TryStartingLater() {
+  start_again_ = true;
+  start_not_before_ = options_.clock->Now() + kStartRetry;
+}
+
 void Dispatcher::StartQueued() {
+  if (start_again_ && options_.clock->Now() < start_not_before_) return;
   std::vector<scheduler::QueuedRun> queue;
   const absl::Status status = store_.Read([&](storage::Database& database) {
     storage::RunQuery query;
@@ -240,6 +247,7 @@ void Dispatcher::StartQueued() {
   });
   if (!status.ok()) {
     LogError("the queue could not be read", {{"error", std::string(status.message())}});
+    TryStartingLater();
     return;
   }
   start_again_ = false;
@@ -250,7 +258,7 @@ void Dispatcher::StartQueued() {
       plan.wait.insert(plan.wait.begin(), {placement.run, reason});
     }
     plan.start.clear();
-    start_again_ = true;
+    TryStartingLater();
   }
   for (const scheduler::Placement& placement : plan.start) StartOne(placement);
   NoteWaiting(plan.wait);
@@ -302,7 +310,7 @@ void Dispatcher::StartOne(const scheduler::Placement& placement) {
   if (!absl::IsFailedPrecondition(status)) {
     LogError("a run could not be started",
              {{"run", placement.run}, {"error", std::string(status.message())}});
-    start_again_ = true;
+    TryStartingLater();
   }
   Release(placement.run);
 }
@@ -383,7 +391,7 @@ void Dispatcher::FailStart(const AttemptRow& attempt, const absl::Status& error)
   if (absl::IsResourceExhausted(error)) {
     // Not the run's fault, and not for ever.
     exit.put_back = StrCat("waits: ", StdView(error.message()));
-    start_again_ = true;
+    TryStartingLater();
   } else {
     exit.report.lost = true;
     exit.report.detail = StrCat("it could not be started: ", StdView(error.message()));
@@ -563,6 +571,9 @@ absl::StatusOr<Dispatcher::Attached> Dispatcher::Attach(const std::string& run_i
   if (state == v1::Run::STATE_STARTING) {
     status = store_.writer().Write([&](WriteContext& context) {
       return storage::UpdateRun(context, run_id, [&](v1::Run& changed) {
+        if (!domain::IsActive(changed.state())) {
+          return absl::PermissionDeniedError(StrCat("run ", run_id, " has ended"));
+        }
         cancelling = changed.state() == v1::Run::STATE_CANCELLING;
         if (changed.state() == v1::Run::STATE_STARTING) changed.set_state(v1::Run::STATE_RUNNING);
         return absl::OkStatus();

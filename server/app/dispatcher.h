@@ -87,6 +87,7 @@ class Dispatcher {
   void Launch(const storage::AttemptRow& attempt, const std::string& token, int64_t threads);
   void FailStart(const storage::AttemptRow& attempt, const absl::Status& status);
   bool HasDiskSpace(std::string& reason) const;
+  void TryStartingLater();
   void NoteWaiting(const std::vector<scheduler::Waiting>& waiting);
   absl::Status Finish(const Exit& exit);
   std::string ReadOutSpool(const storage::AttemptRow& attempt, absl::Status& status);
@@ -112,7 +113,8 @@ class Dispatcher {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   // Dispatcher's thread only:
   std::map<std::string, std::string> wait_reasons_;  // as last written
-  bool start_again_ = false;                         // something could not be started for now
+  bool start_again_ = false;                         // something could not be started for now,
+  std::chrono::steady_clock::time_point start_not_before_{};  // and is not tried again before this
   std::thread thread_;
 };
 

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kHistoryPage = 50'000;  // points
 constexpr size_t kLivePage = 512;         // events of a run
+constexpr size_t kEnoughEvents = 64;      // of histories in one answer
 constexpr int kLobbyFirst = 200;          // runs shown to one who just came
 
 using domain::Event;
@@ -115,12 +116,16 @@ absl::StatusOr<std::vector<WatchedEvent>> RunWatch::Next() {
         if (absl::Status status = CatchUp(target, out); !status.ok()) return status;
         if (!out.empty() && target.catching_up) return out;  // a page; more follows
       }
+      if (out.size() >= kEnoughEvents && &target != &targets_.back()) return out;
     }
     if (!out.empty()) {
-      // Whatever is older than the least advanced cursor was returned, for every target.
-      uint64_t seen = std::numeric_limits<uint64_t>::max();
-      for (const Target& target : targets_) seen = std::min(seen, target.cursor);
-      out.back().resume_token = MakeResumeToken(store_.store_id(), seen);
+      // A token is true when no target was returned further than it says, and none less far.
+      uint64_t least = std::numeric_limits<uint64_t>::max(), most = 0;
+      for (const Target& target : targets_) {
+        most = std::max(most, target.cursor);
+        if (!target.ended) least = std::min(least, target.cursor);
+      }
+      if (least >= most) out.back().resume_token = MakeResumeToken(store_.store_id(), most);
       return out;
     }
     if (ReadLive(out)) return out;
@@ -240,6 +245,9 @@ void RunWatch::EndHistory(Target& target, const v1::Run& run, uint64_t changed, 
 }
 
 bool RunWatch::ReadLive(std::vector<WatchedEvent>& out) {
+  // Targets that caught up at different times: below the latest, some events were returned early.
+  uint64_t uneven = 0;
+  for (const Target& target : targets_) uneven = std::max(uneven, target.cursor);
   uint64_t boundary = std::numeric_limits<uint64_t>::max();
   std::vector<std::vector<domain::EventPtr>> read(targets_.size());
   bool behind = false;
@@ -275,7 +283,9 @@ bool RunWatch::ReadLive(std::vector<WatchedEvent>& out) {
   for (size_t i = 0; i < out.size(); ++i) {
     const uint64_t sequence = out[i].event->sequence();
     const bool whole = i + 1 == out.size() || out[i + 1].event->sequence() > sequence;
-    out[i].resume_token = MakeResumeToken(store_.store_id(), whole ? sequence : sequence - 1);
+    if (whole && sequence >= uneven) {
+      out[i].resume_token = MakeResumeToken(store_.store_id(), sequence);
+    }
   }
   return true;
 }

@@ -179,6 +179,9 @@ absl::StatusOr<v1::ListRunsResponse> ServerApi::ListRuns(const Principal&,
   storage::RunQuery query;
   query.experiment = request.experiment();
   for (const int state : request.states()) {
+    if (!v1::Run::State_IsValid(state) || state == v1::Run::STATE_UNSPECIFIED) {
+      return domain::InvalidFields({{"states", StrCat(state, " is not a state of runs")}});
+    }
     query.states.push_back(static_cast<v1::Run::State>(state));
   }
   query.before = request.page_token();

@@ -59,8 +59,14 @@ absl::Status Users::Load(const std::filesystem::path& token_file) {
   absl::StatusOr<std::string> token = OwnerToken(token_file);
   if (!token.ok()) return token.status();
   owner_token_ = *std::move(token);
-  // Only the file's present token is the owner's: one that was replaced works no longer.
-  absl::Status status = store_.writer().Write([](storage::WriteContext& context) {
+  // Only the file's present token is the owner's: one that was replaced works no longer, and
+  // neither do the browsers that logged in under it.
+  absl::Status status = store_.writer().Write([this](storage::WriteContext& context) {
+    storage::Statement revoke = context.database.Prepared(
+        "DELETE FROM tokens WHERE user_id IN (SELECT user_id FROM tokens WHERE purpose = 'owner') "
+        "AND NOT EXISTS (SELECT 1 FROM tokens WHERE purpose = 'owner' AND sha256 = ?1)");
+    revoke.Bind(1, Sha256Hex(owner_token_));
+    if (absl::Status revoked = revoke.Run(); !revoked.ok()) return revoked;
     return context.database.Prepared("DELETE FROM tokens WHERE purpose = 'owner'").Run();
   });
   if (!status.ok()) return status;

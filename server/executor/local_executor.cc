@@ -149,8 +149,18 @@ absl::StatusOr<ProcessIdentity> LocalExecutor::Start(const LaunchRequest& reques
       .block_signals = true,
   });
   if (!pid.ok()) return pid.status();
-  // Nobody has waited for this child yet, so its number is its own.
-  absl::StatusOr<ProcessIdentity> identity = ReadIdentity(*pid);
+  absl::StatusOr<ProcessIdentity> identity = WatchChild(request, *pid);
+  if (!identity.ok()) {
+    // Nobody has waited for this child yet, so its number is its own. Its trainer dies with it.
+    kill(*pid, SIGKILL);
+    waitpid(*pid, nullptr, 0);
+  }
+  return identity;
+}
+
+absl::StatusOr<ProcessIdentity> LocalExecutor::WatchChild(const LaunchRequest& request,
+                                                          pid_t shepherd) {
+  absl::StatusOr<ProcessIdentity> identity = ReadIdentity(shepherd);
   if (!identity.ok()) return identity;
   absl::StatusOr<UniqueFd> process = OpenProcess(*identity);
   if (!process.ok()) return process.status();

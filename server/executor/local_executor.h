@@ -48,6 +48,7 @@ class LocalExecutor : public Executor {
 
   absl::Status Prepare(const LaunchRequest& request) const;
   absl::StatusOr<ProcessIdentity> Start(const LaunchRequest& request);
+  absl::StatusOr<ProcessIdentity> WatchChild(const LaunchRequest& request, pid_t shepherd);
   absl::Status Watch(const AttemptKey& key, Attempt attempt);
   bool IsWatched(const AttemptKey& key);
   void WatchLoop();

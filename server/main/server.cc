@@ -78,8 +78,8 @@ absl::Status Server::Start() {
   auto worker_service = std::make_unique<rpc::WorkerService>(*dispatcher_, *store_, *pool_);
   rpc_ = std::make_unique<rpc::RpcServer>(*api_, std::move(worker_service));
   if (auto parsed = ParseAddress("--grpc", config_.grpc).status(); !parsed.ok()) return parsed;
+  if (auto status = StartHttp(); !status.ok()) return status;  // login links name its address
   if (auto status = rpc_->Start({config_.grpc, *socket}); !status.ok()) return status;
-  if (auto status = StartHttp(); !status.ok()) return status;
   // Trainers look here for their server, so it must be true before any of them is started.
   if (auto status = WriteEndpoint(*socket); !status.ok()) return status;
   if (auto status = dispatcher_->Start(); !status.ok()) return status;

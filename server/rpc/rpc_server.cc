@@ -2,6 +2,7 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -38,7 +39,14 @@ absl::Status RpcServer::Start(const Options& options) {
     return true;
   }();
   (void)registered;
-  unlink(options.socket.c_str());  // left by a server that was killed; the data folder is locked
+  struct stat left;  // by a server that was killed; the data folder is locked
+  if (lstat(options.socket.c_str(), &left) == 0) {
+    if (!S_ISSOCK(left.st_mode)) {
+      return absl::FailedPreconditionError(
+          StrCat(options.socket.string(), " is there and is no socket; give another --socket"));
+    }
+    unlink(options.socket.c_str());
+  }
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(), &port);

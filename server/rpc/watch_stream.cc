@@ -93,8 +93,7 @@ class WatchStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     if (!watch_ || finished_ || pumping_ || writing_ || now - last_write_ < kHeartbeat) return;
     v1::WatchRunsResponse heartbeat;
     heartbeat.mutable_heartbeat();
-    grpc::Slice slice(heartbeat.SerializeAsString());
-    outgoing_.push_back(grpc::ByteBuffer(&slice, 1));
+    outgoing_.push_back({std::make_shared<domain::Event>(0, "", std::move(heartbeat)), ""});
     Advance();
   }
 
@@ -163,7 +162,7 @@ class WatchStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     MutexLock lock(mutex_);
     pumping_ = false;
     if (events.ok()) {
-      for (const app::WatchedEvent& event : *events) outgoing_.push_back(Encode(event));
+      for (app::WatchedEvent& event : *events) outgoing_.push_back(std::move(event));
       if (!events->empty()) ready_ = true;  // perhaps there is more
     } else {
       error_ = events.status();
@@ -172,7 +171,7 @@ class WatchStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   }
 
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    current_ = std::move(outgoing_.front());
+    current_ = Encode(outgoing_.front());
     outgoing_.pop_front();
     writing_ = true;
     last_write_ = steady_clock::now();
@@ -191,7 +190,7 @@ class WatchStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   Mutex mutex_;
   std::shared_ptr<WatchStream> self_ ABSL_GUARDED_BY(mutex_);  // until gRPC is done with this
   std::unique_ptr<app::Watch> watch_;                          // set once, used by the pump
-  std::deque<grpc::ByteBuffer> outgoing_ ABSL_GUARDED_BY(mutex_);
+  std::deque<app::WatchedEvent> outgoing_ ABSL_GUARDED_BY(mutex_);
   grpc::ByteBuffer current_;  // being written
   absl::Status error_ ABSL_GUARDED_BY(mutex_);
   steady_clock::time_point last_write_ ABSL_GUARDED_BY(mutex_);

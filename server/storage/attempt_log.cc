@@ -52,9 +52,18 @@ void BindReal(Statement& statement, int parameter, bool present, double value) {
 
 absl::Status AttemptLog::Append(WriteContext& context, int64_t attempt, uint64_t first_sequence,
                                 const std::vector<std::string>& records) {
+  const absl::Status status = AppendTo(context, attempt, first_sequence, records);
+  // What it had begun to change in memory is undone in the database.
+  if (!status.ok()) open_.erase(attempt);
+  return status;
+}
+
+absl::Status AttemptLog::AppendTo(WriteContext& context, int64_t attempt, uint64_t first_sequence,
+                                  const std::vector<std::string>& records) {
   absl::StatusOr<Open*> found = Find(context, attempt);
   if (!found.ok()) return found.status();
   Open& open = **found;
+  if (open.row.end_time) return absl::FailedPreconditionError("this attempt has ended");
   if (first_sequence > open.row.persisted_sequence + 1) {
     return absl::OutOfRangeError(StrCat("records ", open.row.persisted_sequence + 1, " to ",
                                               first_sequence - 1, " are missing"));
@@ -234,6 +243,7 @@ void AttemptLog::PublishBatch(WriteContext& context, Open& open, Batch& batch) {
     }
   }
   if (!batch.has_steps) return;
+  PublishProgress(context, open);
   v1::WatchRunsResponse message;
   v1::Points& points = *message.mutable_points();
   points.set_run(open.row.run);
@@ -242,7 +252,12 @@ void AttemptLog::PublishBatch(WriteContext& context, Open& open, Batch& batch) {
     column.set_name(open.series_names[series]);
     *points.add_columns() = std::move(column);
   }
+  // Last, because it is the one that must not be seen twice: the token comes with a write's last
+  // event.
   context.Publish(open.row.run, std::move(message));
+}
+
+void AttemptLog::PublishProgress(WriteContext& context, Open& open) {
   const auto now = clock_.Now();
   open.recent.emplace_back(now, open.row.last_step);
   if (now - open.last_progress < kProgressPeriod) return;

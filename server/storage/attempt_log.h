@@ -40,6 +40,9 @@ class AttemptLog {
   uint64_t points_stored() const { return points_stored_.load(std::memory_order_relaxed); }
 
  private:
+  absl::Status AppendTo(WriteContext& context, int64_t attempt, uint64_t first_sequence,
+                        const std::vector<std::string>& records);
+
   // An attempt that is being written: what the database says about it, and the last rates.
   struct Open {
     AttemptRow row;
@@ -67,6 +70,7 @@ class AttemptLog {
                          Batch& batch);
   absl::Status WriteTotals(WriteContext& context, const Open& open, const Batch& batch);
   void PublishBatch(WriteContext& context, Open& open, Batch& batch);
+  void PublishProgress(WriteContext& context, Open& open);
   v1::Progress MeasureProgress(Open& open);
 
   const Clock& clock_;

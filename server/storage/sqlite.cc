@@ -20,10 +20,10 @@ absl::StatusCode CodeOf(int code) {
       return absl::StatusCode::kResourceExhausted;
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
+    case SQLITE_CANTOPEN:  // often: no file descriptors left for the moment
       return absl::StatusCode::kUnavailable;
     case SQLITE_READONLY:
     case SQLITE_PERM:
-    case SQLITE_CANTOPEN:
     case SQLITE_NOTADB:
       return absl::StatusCode::kFailedPrecondition;
     case SQLITE_CONSTRAINT:

@@ -145,8 +145,6 @@ absl::Status Writer::RunOne(Item& item, uint64_t sequence, int64_t wall_micros,
   if (!status.ok()) {
     transaction_status = database_->Prepared("ROLLBACK TO work").Run();
     if (!transaction_status.ok()) return status;
-    // What the failed work may have put into memory is no longer true.
-    if (options_.on_rollback) options_.on_rollback();
   }
   transaction_status = database_->Prepared("RELEASE work").Run();
   return status;

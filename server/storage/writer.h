@@ -56,7 +56,7 @@ class Writer {
   Writer(std::unique_ptr<Database> database, uint64_t sequence, Options options);
   ~Writer();
 
-  // Any thread. `done` is called on the writer's thread.
+  // Any thread. `done` is called on the writer's thread, or right here after Stop.
   void Submit(Work work, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Any thread but the writer's: submits and waits.

@@ -6,8 +6,8 @@
 namespace normlab::stream {
 namespace {
 
-// Events kept of each feed. A watcher further behind reads the database.
-constexpr size_t kKept = 2048;
+// Events kept of a run that has ended: enough for its watchers to see the end.
+constexpr size_t kKeptOfEnded = 64;
 
 bool ForLobby(const v1::WatchRunsResponse& message) {
   return message.has_run() || message.has_end() || message.has_progress();
@@ -29,7 +29,8 @@ void Hub::Add(const std::string& name, const domain::EventPtr& event,
               std::set<int64_t>& ringing) {
   Feed& feed = FeedOf(name);
   feed.recent.push_back(event);
-  while (feed.recent.size() > kKept) {
+  if (event->message().has_end() && name != kLobby) feed.ended = true;
+  while (feed.recent.size() > (feed.ended ? std::min(kKeptOfEnded, kept_) : kept_)) {
     feed.evicted_through = feed.recent.front()->sequence();
     feed.recent.pop_front();
   }
@@ -42,7 +43,6 @@ void Hub::Publish(const std::vector<domain::EventPtr>& events, uint64_t sequence
   for (const domain::EventPtr& event : events) {
     Add(event->run(), event, ringing);
     if (ForLobby(event->message())) Add(kLobby, event, ringing);
-    if (event->message().has_end()) feeds_[event->run()].ended = true;
   }
   published_ = sequence;
   for (const int64_t id : ringing) subscriptions_[id].bell();

@@ -26,8 +26,12 @@ inline constexpr char kLobby[] = "";
 
 class Hub {
  public:
+  // Events kept of each feed by default. A watcher further behind reads the database.
+  static constexpr size_t kKept = 2048;
+
   // `sequence`: of the latest write before the first Publish; what came before is not here.
-  explicit Hub(uint64_t sequence) : floor_(sequence), published_(sequence) {}
+  explicit Hub(uint64_t sequence, size_t kept = kKept)
+      : floor_(sequence), kept_(kept), published_(sequence) {}
 
   // Adds the events of a commit, in order, and wakes whoever watches their runs. States, ends and
   // progress also go to the lobby. `sequence` is the latest of the commit.
@@ -71,6 +75,7 @@ class Hub {
   void DropIfIdle(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const uint64_t floor_;
+  const size_t kept_;
   mutable Mutex mutex_;
   uint64_t published_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Feed> feeds_ ABSL_GUARDED_BY(mutex_);

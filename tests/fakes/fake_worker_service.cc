@@ -30,7 +30,7 @@ void FakeWorkerServer::Start(bool with_socket) {
   ASSERT_NE(server_, nullptr);
   const std::filesystem::path temporary = directory_ / "endpoint.json.tmp";
   std::ofstream(temporary) << "{\"http\": \"127.0.0.1:1\", \"grpc\": \"127.0.0.1:" << port
-                           << "\", \"socket\": \"" << socket << "\", \"token\": \"no matter\"}";
+                           << "\", \"socket\": \"" << (with_socket ? socket : "") << "\", \"token\": \"no matter\"}";
   std::filesystem::rename(temporary, endpoint_file());
 }
 

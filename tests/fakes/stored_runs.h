@@ -42,6 +42,8 @@ inline std::string FinishedRecord(worker::v1::Finished::Outcome outcome, std::st
 
 class StoredRuns {
  public:
+  static constexpr size_t kKeptEvents = 64;  // few, so that tests can fall behind
+
   StoredRuns() { Open(); }
 
   void Open() {
@@ -55,7 +57,7 @@ class StoredRuns {
     };
     store_.reset();
     store_ = storage::Store::Open(options).value();
-    hub_ = std::make_unique<stream::Hub>(store_->opened_at_sequence());
+    hub_ = std::make_unique<stream::Hub>(store_->opened_at_sequence(), kKeptEvents);
   }
   void Close() { store_.reset(); }
 

@@ -134,6 +134,9 @@ class BadInput(ServerTest):
         for request in (b"\x0a\x7f\x01", b"\xff" * 20):
             error = call("RunService/CreateRun", request, token)
             self.assertIsInstance(error, grpc.RpcError)
+        # ListRuns { states: 1000 }: proto3's enums are open.
+        error = call("RunService/ListRuns", b"\x12\x02\xe8\x07", token)
+        self.assertEqual(error.code(), grpc.StatusCode.INVALID_ARGUMENT)
         error = call("RunService/GetRun", b"\x0a\x01x", token)
         self.assertEqual(error.code(), grpc.StatusCode.NOT_FOUND)
         # spec { heads: 5 }: the fault travels as google.rpc.BadRequest.

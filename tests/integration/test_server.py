@@ -38,7 +38,7 @@ class Program(ServerTest):
                 self.assertEqual(mode & 0o077, 0, f"{folder}/{name} is {oct(mode)}")
 
     def test_no_secret_is_in_arguments_or_logs(self):
-        run = self.server.create("a run", {**TINY, "steps": 100_000})
+        run = self.server.create("a run", {**TINY, "steps": 10**9})
         shepherd, trainer = self.server.processes(run)
         secrets = [self.server.endpoint["token"],
                    (self.server.attempt_dir(run) / "token").read_text().strip()]
@@ -53,7 +53,7 @@ class Program(ServerTest):
             self.assertNotIn(secret, logs)
 
     def test_the_trainer_computes_with_exactly_its_threads(self):
-        run = self.server.create("a run", {**TINY, "steps": 100_000})
+        run = self.server.create("a run", {**TINY, "steps": 10**9})
         _, trainer = self.server.processes(run)
         wait_for(lambda: self.server.step(run) > 1000, "steps")
 

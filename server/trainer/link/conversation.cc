@@ -92,6 +92,7 @@ absl::Status Conversation::Handle(const worker::v1::AttachResponse& response) {
     case worker::v1::AttachResponse::kAssignment:
       return Begin(response.assignment());
     case worker::v1::AttachResponse::kAck:
+      acked_ = true;
       return spool_->Ack(response.ack().sequence());
     case worker::v1::AttachResponse::kStop:
       callbacks_.on_stop();

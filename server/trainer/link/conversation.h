@@ -35,6 +35,8 @@ class Conversation {
 
   // Whether the server gave its assignment. Valid after Run.
   bool assigned() const { return assigned_; }
+  // Whether the server stored anything. Valid after Run.
+  bool acked() const { return acked_; }
 
  private:
   using Stream = grpc::ClientReaderWriter<worker::v1::AttachRequest, worker::v1::AttachResponse>;
@@ -57,6 +59,7 @@ class Conversation {
   Mutex mutex_;
   CondVar changed_;
   bool assigned_ = false;                       // written under the mutex
+  bool acked_ = false;                          // the reading thread's
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // nothing more will be read
   absl::Status fault_;  // the reading thread's; read after it has been joined
 };

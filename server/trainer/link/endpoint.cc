@@ -29,7 +29,9 @@ absl::StatusOr<std::vector<std::string>> ReadTargets(const std::filesystem::path
   if (!socket.empty() && socket.size() < sizeof(sockaddr_un::sun_path)) {
     targets.push_back("unix:" + socket);
   }
-  if (!address.empty()) targets.push_back(address);
+  // Only without a socket: a port may be anybody's by the time that a killed server's file is read,
+  // and this one is about to be told a secret.
+  if (targets.empty() && !address.empty()) targets.push_back(address);
   if (targets.empty()) {
     return absl::DataLossError(StrCat(endpoint_file.string(), " names neither socket nor grpc"));
   }

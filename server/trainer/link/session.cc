@@ -39,9 +39,12 @@ class Session::Outage {
   explicit Outage(const SessionOptions& options)
       : options_(options), pause_(options.first_pause), since_(steady_clock::now()) {}
 
-  void End() {
-    pause_ = options_.first_pause;
+  // A server was there. Unless it also stored something, it may be about to refuse the same again:
+  // then the pauses go on growing.
+  void Met(bool stored) {
     since_ = steady_clock::now();
+    if (!stored) return;
+    pause_ = options_.first_pause;
     refused_since_.reset();
     said_ = false;
   }
@@ -49,6 +52,7 @@ class Session::Outage {
   // Another try has failed. Returns why to give up, if it is time to.
   StopCause Add(const absl::Status& why) {
     const auto now = steady_clock::now();
+    if (absl::IsResourceExhausted(why)) since_ = now;  // it is there, and its disk is full
     if (!said_) LogWarning("no server", {{"why", why.ToString()}});
     said_ = true;
     if (!refused_since_ && IsRefusal(why.code())) refused_since_ = now;
@@ -144,7 +148,7 @@ absl::Status Session::Converse(Outage* outage) {
     ended = conversation.Run(target, options_.hello, options_.connect_timeout);
     SetConversation(nullptr);
     if (conversation.assigned()) {
-      outage->End();
+      outage->Met(conversation.acked());
       break;
     }
     if (!absl::IsUnavailable(ended) || Closing()) break;  // the next target is for nobody here

@@ -256,6 +256,7 @@ TEST_F(DispatcherTest, ARunWithoutRoomForItsSpoolWaitsAndIsTriedAgain) {
   }
   EXPECT_THAT(runs_.Read(run).wait_reason(), HasSubstr("no space for its spool"));
   executor_->Refuse(absl::OkStatus());
+  runs_.clock().Advance(std::chrono::seconds(3));
   EXPECT_EQ(executor_->WaitForLaunch(1).key.run, run) << "by itself, nobody wakes it";
 }
 

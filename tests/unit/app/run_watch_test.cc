@@ -1,5 +1,6 @@
 #include "server/app/run_watch.h"
 
+#include <map>
 #include <random>
 
 #include "gmock/gmock.h"
@@ -134,9 +135,9 @@ TEST_F(RunWatchTest, AWatcherFallenBehindReadsTheDatabaseAndCatchesUp) {
   auto watch = Watch({run_});
   Seen seen;
   Drain(*watch, seen);
-  AddSteps(1, 3000);  // more than the hub keeps
+  AddSteps(1, 3 * StoredRuns::kKeptEvents);
   Drain(*watch, seen);
-  EXPECT_EQ(seen.steps, Range(1, 3000));
+  EXPECT_EQ(seen.steps, Range(1, 3 * StoredRuns::kKeptEvents));
 }
 
 TEST_F(RunWatchTest, ManyWatchersComingAndGoingWhileStepsAreWritten) {
@@ -154,6 +155,79 @@ TEST_F(RunWatchTest, ManyWatchersComingAndGoingWhileStepsAreWritten) {
     Drain(*watches[i], clients[i]);
     EXPECT_EQ(clients[i].steps, Range(1, 400)) << "client " << i;
   }
+}
+
+TEST_F(RunWatchTest, ATokenIsExactForSeveralRunsThatCaughtUpAtDifferentTimes) {
+  struct Writer {
+    std::string run;
+    int64_t attempt;
+    int64_t step = 0;
+  };
+  std::vector<Writer> writers = {{run_, attempt_.id}};
+  for (int i = 0; i < 2; ++i) {
+    const std::string run = runs_.AddRun();
+    writers.push_back({run, runs_.StartAttempt(run).id});
+    ASSERT_TRUE(runs_.Append(writers.back().attempt, 1, {SeriesRecord({"loss"})}).ok());
+  }
+  bool ended = false;  // the first run, after which nothing is written to it
+  const auto write = [&](Writer& writer) {
+    if (ended && &writer == &writers[0]) return;
+    ++writer.step;
+    ASSERT_TRUE(runs_.Append(writer.attempt, static_cast<uint64_t>(writer.step + 1),
+                             {StepRecord(writer.step, {1})})
+                    .ok());
+  };
+  std::mt19937 random(11);
+  std::map<std::string, std::vector<int64_t>> seen;  // of one client over many streams
+  std::map<std::string, std::vector<int64_t>> pending;
+  std::string token;
+  for (int stream = 0; stream < 60; ++stream) {
+    auto watch = Watch({writers[0].run, writers[1].run, writers[2].run}, token);
+    pending.clear();
+    for (unsigned turns = random() % 12; turns > 0; --turns) {
+      for (unsigned writes = random() % 4; writes > 0; --writes) write(writers[random() % 3]);
+      // One run far ahead, so that its target falls behind what the hub keeps.
+      if (random() % 40 == 0) {
+        for (size_t i = 0; i < 3 * StoredRuns::kKeptEvents; ++i) write(writers[random() % 3 == 0 ? 1 : 2]);
+      }
+      if (stream >= 30 && !ended) {
+        runs_.SetState(writers[0].run, v1::Run::STATE_FAILED);
+        ended = true;
+      }
+      const auto events = watch->Next();
+      ASSERT_TRUE(events.ok());
+      for (const WatchedEvent& event : *events) {
+        const v1::WatchRunsResponse& message = event.event->message();
+        if (message.has_points()) {
+          for (const int64_t step : message.points().columns(0).steps()) {
+            pending[message.points().run()].push_back(step);
+          }
+        }
+        if (event.resume_token.empty()) continue;
+        // Only what a token vouches for was surely seen.
+        token = event.resume_token;
+        for (auto& [run, steps] : pending) {
+          seen[run].insert(seen[run].end(), steps.begin(), steps.end());
+        }
+        pending.clear();
+      }
+    }
+  }
+  auto watch = Watch({writers[0].run, writers[1].run, writers[2].run}, token);
+  for (int i = 0; i < 1000; ++i) {
+    const auto events = watch->Next();
+    ASSERT_TRUE(events.ok());
+    if (events->empty()) break;
+    for (const WatchedEvent& event : *events) {
+      const v1::WatchRunsResponse& message = event.event->message();
+      if (!message.has_points()) continue;
+      for (const int64_t step : message.points().columns(0).steps()) {
+        seen[message.points().run()].push_back(step);
+      }
+    }
+  }
+  EXPECT_TRUE(ended);
+  for (const Writer& writer : writers) EXPECT_EQ(seen[writer.run], Range(1, writer.step));
 }
 
 TEST_F(RunWatchTest, ATailSaysWhatItLeftOut) {
