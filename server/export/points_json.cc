@@ -2,29 +2,28 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
-
-#include "server/export/number_text.h"
 
 namespace normlab::exporter {
 namespace {
 
-void AppendSeriesJson(std::string& json, const Series& series) {
-  AppendJsonString(json, series.name);
-  json += ":{\"steps\":[";
-  for (size_t i = 0; i < series.steps.size(); ++i) {
-    if (i > 0) json += ',';
-    json += std::to_string(series.steps[i]);
+template <typename Number>
+void AppendDigits(std::string& json, Number number) {
+  char digits[32];
+  const std::to_chars_result end = std::to_chars(digits, digits + sizeof(digits), number);
+  json.append(digits, end.ptr);
+}
+
+void AppendValue(std::string& json, double value) {
+  if (std::isfinite(value)) {
+    AppendDigits(json, value);
+  } else if (std::isnan(value)) {
+    json += "\"NaN\"";
+  } else {
+    json += value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
   }
-  json += "],\"values\":[";
-  for (size_t i = 0; i < series.values.size(); ++i) {
-    if (i > 0) json += ',';
-    const bool finite = std::isfinite(series.values[i]);
-    if (!finite) json += '"';
-    json += NumberText(series.values[i]);
-    if (!finite) json += '"';
-  }
-  json += "]}";
 }
 
 }  // namespace
@@ -47,6 +46,25 @@ void AppendJsonString(std::string& json, std::string_view text) {
   json += '"';
 }
 
+void OpenColumnJson(std::string& json, std::string_view name, std::span<const int64_t> steps,
+                    std::span<const double> values) {
+  const size_t count = std::min(steps.size(), values.size());
+  // Typical sizes; a growing string would be copied a dozen times.
+  json.reserve(json.size() + name.size() + 48 + count * 28);
+  AppendJsonString(json, name);
+  json += ":{\"steps\":[";
+  for (size_t i = 0; i < count; ++i) {
+    if (i > 0) json += ',';
+    AppendDigits(json, steps[i]);
+  }
+  json += "],\"values\":[";
+  for (size_t i = 0; i < count; ++i) {
+    if (i > 0) json += ',';
+    AppendValue(json, values[i]);
+  }
+  json += ']';
+}
+
 void AppendColumnsJson(std::string& json, const std::vector<Series>& series) {
   json += '{';
   bool first = true;
@@ -54,7 +72,8 @@ void AppendColumnsJson(std::string& json, const std::vector<Series>& series) {
     if (one.steps.empty()) continue;
     if (!first) json += ',';
     first = false;
-    AppendSeriesJson(json, one);
+    OpenColumnJson(json, one.name, one.steps, one.values);
+    json += '}';
   }
   json += '}';
 }

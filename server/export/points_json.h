@@ -8,6 +8,7 @@
 #define NORMLAB_SERVER_EXPORT_POINTS_JSON_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,11 @@ namespace normlab::exporter {
 
 // Appends `text` as a JSON string with its quotes.
 void AppendJsonString(std::string& json, std::string_view text);
+
+// Appends `"loss":{"steps":[…],"values":[…]` without the closing brace, so that more can be said of
+// the column. As many points as there are both steps and values.
+void OpenColumnJson(std::string& json, std::string_view name, std::span<const int64_t> steps,
+                    std::span<const double> values);
 
 // Appends {"loss":{"steps":[…],"values":[…]},…}.
 void AppendColumnsJson(std::string& json, const std::vector<Series>& series);

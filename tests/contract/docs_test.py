@@ -22,7 +22,7 @@ MAY_INCLUDE = {
     "server/executor": {"base", "domain"},
     "server/app": BEFORE_APP,
     "server/rpc": BEFORE_APP | {"app"},
-    "server/http": BEFORE_APP | {"app"},
+    "server/http": BEFORE_APP | {"app", "export"},
     "server/main": BEFORE_APP | {"app", "rpc", "http"},
     "server/export": {"base"},
     "server/trainer": {"base"},

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import socket
 import unittest
 
@@ -145,6 +146,35 @@ class BadInput(ServerTest):
         self.assertIn("spec.heads", error.details())
         details = dict(error.trailing_metadata())["grpc-status-details-bin"]
         self.assertIn(b"google.rpc.BadRequest", details)
+
+    def test_health_and_reflection_are_open_and_nothing_else(self):
+        with grpc.insecure_channel(self.server.endpoint["grpc"]) as channel:
+            check = channel.unary_unary("/grpc.health.v1.Health/Check", lambda b: b, lambda b: b)
+            self.assertEqual(check(b"", timeout=10), b"\x08\x01")  # SERVING
+            reflect = channel.stream_stream(
+                "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                lambda b: b, lambda b: b)
+            listed = b"".join(reflect(iter([b"\x3a\x00"]), timeout=10))  # list_services
+            services = {name.decode() for name in re.findall(rb"normlab\.[a-z.]*v1\.\w+", listed)}
+            self.assertEqual(services, {
+                "normlab.v1.RunService", "normlab.v1.ExperimentService",
+                "normlab.v1.DeviceService", "normlab.v1.UserService",
+                "normlab.worker.v1.WorkerService"})
+            for method in ("RunService/ListRuns", "RunService/GetRun", "RunService/CreateRun",
+                           "RunService/CancelRun", "RunService/ReadSeries",
+                           "ExperimentService/CreateExperiment", "ExperimentService/GetExperiment",
+                           "ExperimentService/ListExperiments", "ExperimentService/ListPresets",
+                           "DeviceService/ListDevices", "UserService/GetMe",
+                           "UserService/CreateLoginCode", "UserService/ExchangeLoginCode"):
+                call = channel.unary_unary(f"/normlab.v1.{method}", lambda b: b, lambda b: b)
+                with self.assertRaises(grpc.RpcError, msg=method) as raised:
+                    call(b"", timeout=10)
+                self.assertEqual(raised.exception.code(), grpc.StatusCode.UNAUTHENTICATED, method)
+            watch = channel.unary_stream("/normlab.v1.RunService/WatchRuns",
+                                         lambda b: b, lambda b: b)
+            with self.assertRaises(grpc.RpcError) as raised:
+                list(watch(b"", timeout=10))
+            self.assertEqual(raised.exception.code(), grpc.StatusCode.UNAUTHENTICATED)
 
     def test_a_stranger_cannot_speak_for_a_trainer(self):
         run = b"\x0a\x1a" + NOWHERE.encode() + b"\x10\x01\x1a\x01x"
