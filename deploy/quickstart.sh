@@ -76,6 +76,6 @@ printf '\nDashboard: %s\n' "$("$bin/normlab" open --print)"
 if [ "$once" -eq 1 ] || [ -z "$server" ]; then
   exit 0
 fi
-printf 'The link works once, for 60 s; get another with: %s open\nThe server stays until Ctrl-C.\n' \
-  "$bin/normlab"
+printf 'The link works once, for 60 s; get another with: %s --data-dir %s open\nThe server stays until Ctrl-C.\n' \
+  "$bin/normlab" "$data"
 wait "$server"

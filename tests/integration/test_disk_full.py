@@ -1,0 +1,73 @@
+"""A full disk: nothing is lost, everybody waits, and all goes on by itself."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from harness import TINY, Server, wait_for
+
+SPEC = {**TINY, "steps": 60_000}
+
+
+class DiskFull(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="normlab-full-")
+        self.addCleanup(os.rmdir, self.folder)
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=48M,mode=700", "tmpfs", self.folder],
+            capture_output=True, text=True)
+        if mounted.returncode != 0:
+            self.skipTest(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", self.folder], check=True)
+        self.server = Server(pathlib.Path(self.folder) / "data", "--cpu-slots", "1").start()
+        self.addCleanup(self.server.log.close)
+        self.addCleanup(self.server.stop)
+
+    def fill(self):
+        filler = pathlib.Path(self.folder, "filler")
+        with open(filler, "wb", buffering=0) as file, self.assertRaises(OSError):
+            while True:
+                file.write(b"x" * 65536)
+        return filler
+
+    def test_points_wait_in_the_spool_and_queued_runs_in_the_queue(self):
+        first = self.server.create("first", SPEC)
+        second = self.server.create("second", {**SPEC, "steps": 200})
+        wait_for(lambda: self.server.step(first) > 500, "some steps")
+        filler = self.fill()
+
+        def stands_still():
+            before = self.server.step(first)
+            return before if not wait_for_change(before) else None
+
+        def wait_for_change(before):
+            try:
+                return wait_for(lambda: self.server.step(first) != before, "a step", timeout=1)
+            except AssertionError:
+                return None
+
+        step = wait_for(stands_still, "the run to stand still")
+        self.assertEqual(self.server.request("GET", "/healthz")[0], 200, "the server lives")
+        self.assertNotIn(self.server.state(first), ("FAILED", "SUCCEEDED"))
+        filler.unlink()
+        wait_for(lambda: self.server.step(first) > step, "the run to go on")
+        self.server.wait_for_state(first, "SUCCEEDED")
+        self.assertEqual(sorted(self.server.series(first, "loss")),
+                         list(range(1, SPEC["steps"] + 1)))
+        self.server.wait_for_state(second, "SUCCEEDED")
+
+    def test_a_run_is_not_started_without_room_and_says_so(self):
+        filler = self.fill()
+        with open(filler, "r+b") as file:
+            file.truncate(filler.stat().st_size - (4 << 20))  # rows fit, a spool does not
+        run = self.server.create("waits", {**TINY, "steps": 20})
+        wait_for(lambda: "disk space" in self.server.run(run)["waitReason"], "the reason")
+        self.assertEqual(self.server.state(run), "QUEUED")
+        filler.unlink()
+        self.server.wait_for_state(run, "SUCCEEDED")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
