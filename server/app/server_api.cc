@@ -238,15 +238,24 @@ absl::StatusOr<v1::ReadSeriesResponse> ServerApi::ReadSeries(
   storage::StepRange range;
   range.first = request.from_step();
   if (request.to_step() > 0) range.last = request.to_step();
-  const std::vector<std::string> names(request.names().begin(), request.names().end());
+  std::vector<std::string> names(request.names().begin(), request.names().end());
   v1::ReadSeriesResponse response;
   response.set_run(request.run());
   absl::Status status = parts_.store.Read([&](storage::Database& database) {
     if (auto found = storage::ReadRun(database, request.run()).status(); !found.ok()) return found;
-    const auto curves = storage::ReadDefaultCurves(database, request.run(), names, range);
-    if (!curves.ok()) return curves.status();
-    for (const storage::NamedCurve& curve : *curves) {
-      *response.add_columns() = ColumnOf(curve, request.max_points());
+    if (names.empty()) {
+      absl::StatusOr<std::vector<std::string>> all =
+          storage::ReadSeriesNames(database, request.run());
+      if (!all.ok()) return all.status();
+      names = *std::move(all);
+    }
+    // One at a time: of a long curve only what is drawn stays in memory.
+    std::set<std::string> done;
+    for (const std::string& name : names) {
+      if (!done.insert(name).second) continue;
+      const auto curves = storage::ReadDefaultCurves(database, request.run(), {name}, range);
+      if (!curves.ok()) return curves.status();
+      *response.add_columns() = ColumnOf(curves->front(), request.max_points());
     }
     return absl::OkStatus();
   });

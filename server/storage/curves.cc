@@ -123,6 +123,23 @@ absl::StatusOr<std::vector<NamedCurve>> ReadDefaultCurves(Database& database, st
   return curves;
 }
 
+absl::StatusOr<std::vector<std::string>> ReadSeriesNames(Database& database,
+                                                         std::string_view run) {
+  absl::StatusOr<std::vector<AttemptRow>> attempts = ReadAttempts(database, run);
+  if (!attempts.ok()) return attempts.status();
+  std::vector<std::string> names;
+  for (const Segment& segment : Lineage(*attempts, {})) {
+    absl::StatusOr<std::vector<SeriesRow>> series = ReadSeriesOf(database, segment.attempt);
+    if (!series.ok()) return series.status();
+    for (SeriesRow& row : *series) {
+      if (std::find(names.begin(), names.end(), row.name) == names.end()) {
+        names.push_back(std::move(row.name));
+      }
+    }
+  }
+  return names;
+}
+
 absl::StatusOr<HistoryPosition> PositionAt(Database& database, std::string_view run,
                                            uint64_t sequence) {
   absl::StatusOr<std::vector<AttemptRow>> attempts = ReadAttempts(database, run);

@@ -31,6 +31,9 @@ absl::StatusOr<std::vector<NamedCurve>> ReadDefaultCurves(Database& database, st
                                                           const std::vector<std::string>& names,
                                                           StepRange range);
 
+// Names of the series that the default curve has, in the order in which they were declared.
+absl::StatusOr<std::vector<std::string>> ReadSeriesNames(Database& database, std::string_view run);
+
 // Where a reader of all of a run's points stands: attempt by attempt, step by step.
 struct HistoryPosition {
   int32_t attempt = 0;  // points of earlier attempts were read
