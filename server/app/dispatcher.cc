@@ -2,16 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "google/protobuf/util/time_util.h"
-#include "server/base/files.h"
 #include "server/base/ids.h"
 #include "server/base/log.h"
-#include "server/base/spool.h"
 #include "server/base/strings.h"
 #include "server/domain/run_state.h"
 #include "server/storage/runs.h"
@@ -19,7 +15,6 @@
 namespace normlab::app {
 namespace {
 
-using domain::AttemptEnd;
 using scheduler::Device;
 using storage::AttemptRow;
 using storage::WriteContext;
@@ -30,50 +25,6 @@ constexpr int kExplained = 50;        // queued runs whose wait reason is kept u
 constexpr std::chrono::milliseconds kRetry(500);       // of a write that failed
 constexpr std::chrono::milliseconds kStartRetry(2000);  // of a start that failed
 constexpr uint64_t kRoomForStart = 16 << 20;            // bytes: a spool and some rows
-constexpr size_t kSpoolBatch = 4096;
-
-AttemptEnd EndOf(const AttemptRow& attempt, const executor::ExitReport& report,
-                 const std::string& spool_fault) {
-  using worker::v1::Finished;
-  AttemptEnd end;
-  switch (attempt.outcome) {
-    case Finished::OUTCOME_SUCCEEDED: end.outcome = AttemptEnd::Outcome::kSucceeded; break;
-    case Finished::OUTCOME_DIVERGED: end.outcome = AttemptEnd::Outcome::kDiverged; break;
-    case Finished::OUTCOME_STOPPED: end.outcome = AttemptEnd::Outcome::kStopped; break;
-    case Finished::OUTCOME_FAILED: end.outcome = AttemptEnd::Outcome::kFailed; break;
-    default: break;
-  }
-  end.outcome_reason = attempt.outcome_reason;
-  end.exit_code = report.exit_code;
-  end.exit_signal = report.exit_signal;
-  end.lost = report.lost;
-  end.detail = report.detail;
-  end.last_step = attempt.last_step;
-  end.max_rss_bytes = report.max_rss_bytes;
-  if (!spool_fault.empty()) StrAppend(&end.detail, "; its spool could not be read: ", spool_fault);
-  return end;
-}
-
-bool WorthRetrying(const absl::Status& status) {
-  return absl::IsResourceExhausted(status) || absl::IsUnavailable(status) ||
-         absl::IsInternal(status);
-}
-
-// Written by the shepherd itself, so it is there even when the server died before it could note
-// which process it had started.
-std::optional<executor::ProcessIdentity> ShepherdFrom(const std::filesystem::path& directory) {
-  const absl::StatusOr<std::string> text = ReadFile(directory / "shepherd.json");
-  if (!text.ok()) return std::nullopt;
-  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("pid") || !json["pid"].is_number_integer()) {
-    return std::nullopt;
-  }
-  executor::ProcessIdentity identity;
-  identity.pid = json["pid"].get<pid_t>();
-  identity.start_ticks = json.value("start_ticks", uint64_t{0});
-  identity.boot_id = json.value("boot_id", std::string());
-  return identity;
-}
 
 }  // namespace
 
@@ -128,59 +79,6 @@ void Dispatcher::Wake() {
 std::vector<Device> Dispatcher::Devices() const {
   MutexLock lock(mutex_);
   return devices_;
-}
-
-// --- recovery ---
-
-absl::Status Dispatcher::RecoverOne(const v1::Run& run) {
-  AttemptRow attempt;
-  absl::Status status = store_.Read([&](storage::Database& database) {
-    absl::StatusOr<AttemptRow> latest = storage::ReadLatestAttempt(database, run.id());
-    if (latest.ok()) attempt = *std::move(latest);
-    return latest.status();
-  });
-  if (!status.ok()) return status;
-  std::optional<executor::ProcessIdentity> shepherd;
-  if (attempt.shepherd_pid) {
-    shepherd = executor::ProcessIdentity{static_cast<pid_t>(*attempt.shepherd_pid),
-                                         static_cast<uint64_t>(attempt.shepherd_start_ticks),
-                                         attempt.shepherd_boot_id};
-  } else {
-    shepherd = ShepherdFrom(DirectoryOf(attempt));
-  }
-  if (!shepherd) return Requeue(attempt, "");
-  Lease(run.id(), run.display_name(), scheduler::SplitDevices(attempt.device));
-  const executor::AttemptKey key{run.id(), attempt.number};
-  status = executor_->Adopt(key, *shepherd, DirectoryOf(attempt));
-  if (!status.ok()) return status;
-  LogInfo("run taken over", {{"run", run.id()},
-                             {"attempt", StrCat(attempt.number)},
-                             {"shepherd", StrCat(shepherd->pid)}});
-  if (run.state() == v1::Run::STATE_CANCELLING) executor_->Terminate(key, options_.cancel_grace);
-  return absl::OkStatus();
-}
-
-// The attempt's processes were never started (or never got as far as saying so, in which case the
-// trainer is turned away when it calls): the run goes back into the queue.
-absl::Status Dispatcher::Requeue(const AttemptRow& attempt, const std::string& wait_reason) {
-  LogInfo("attempt was not launched", {{"run", attempt.run}, {"attempt", StrCat(attempt.number)}});
-  return store_.writer().Write([&](WriteContext& context) {
-    if (auto status = storage::EndAttempt(context, attempt.id, {}); !status.ok()) return status;
-    return storage::UpdateRun(context, attempt.run, [&](v1::Run& changed) {
-      if (changed.state() == v1::Run::STATE_STARTING) {
-        changed.set_state(v1::Run::STATE_QUEUED);
-        changed.set_wait_reason(wait_reason);
-      } else if (changed.state() == v1::Run::STATE_CANCELLING) {
-        changed.set_state(v1::Run::STATE_CANCELLED);
-        changed.set_end_reason("cancelled before the first step");
-      } else {
-        // It had been running, and then somebody removed its folder.
-        changed.set_state(v1::Run::STATE_FAILED);
-        changed.set_end_reason("the trainer was lost: no trace of its processes is left");
-      }
-      return absl::OkStatus();
-    });
-  });
 }
 
 // --- the loop ---
@@ -400,93 +298,7 @@ void Dispatcher::FailStart(const AttemptRow& attempt, const absl::Status& error)
   exits_.push_back(std::move(exit));
 }
 
-// --- ending ---
-
-// Stores what is left in the attempt's spool. Returns what was wrong with the spool, if anything;
-// `status` is the store's.
-std::string Dispatcher::ReadOutSpool(const AttemptRow& attempt, absl::Status& status) {
-  absl::StatusOr<SpoolReader> reader = SpoolReader::Open(DirectoryOf(attempt) / "spool");
-  if (!reader.ok()) {
-    return absl::IsNotFound(reader.status()) ? "" : std::string(reader.status().message());
-  }
-  std::vector<std::string> records;
-  uint64_t first = 0;
-  const auto store = [&] {
-    if (records.empty() || !status.ok()) return;
-    status = store_.writer().Write([&](WriteContext& context) {
-      return store_.attempt_log().Append(context, attempt.id, first, records);
-    });
-    records.clear();
-  };
-  while (status.ok() && reader->Next()) {
-    if (reader->bytes().empty()) continue;  // the ring's own first record
-    if (records.empty()) first = reader->sequence();
-    records.emplace_back(reader->bytes());
-    if (records.size() == kSpoolBatch) store();
-  }
-  store();
-  if (!status.ok() && !WorthRetrying(status)) {
-    std::string fault(status.message());
-    status = absl::OkStatus();
-    return fault;
-  }
-  return std::string(reader->status().message());
-}
-
-absl::Status Dispatcher::Finish(const Exit& exit) {
-  AttemptRow attempt;
-  absl::Status status = store_.Read([&](storage::Database& database) {
-    absl::StatusOr<std::vector<AttemptRow>> rows =
-        storage::ReadAttempts(database, exit.key.run);
-    if (!rows.ok()) return rows.status();
-    for (AttemptRow& row : *rows) {
-      if (row.number == exit.key.attempt) attempt = std::move(row);
-    }
-    return attempt.id == 0 ? absl::NotFoundError("there is no such attempt") : absl::OkStatus();
-  });
-  if (!status.ok()) return status;
-  if (!exit.put_back.empty()) {
-    status = Requeue(attempt, exit.put_back);
-    if (status.ok()) Release(exit.key.run);
-    return status;
-  }
-  const std::string spool_fault = ReadOutSpool(attempt, status);
-  if (!status.ok()) return status;
-  domain::TerminalState ended{};
-  status = store_.writer().Write([&](WriteContext& context) -> absl::Status {
-    absl::StatusOr<AttemptRow> row = storage::ReadLatestAttempt(context.database, exit.key.run);
-    if (!row.ok()) return row.status();
-    const AttemptEnd end = EndOf(*row, exit.report, spool_fault);
-    absl::Status written = storage::EndAttempt(
-        context, row->id, {exit.report.max_rss_bytes, exit.report.cpu_seconds});
-    if (!written.ok()) return written;
-    store_.attempt_log().Forget(row->id);
-    return storage::UpdateRun(context, exit.key.run, [&](v1::Run& run) {
-      if (domain::IsTerminal(run.state())) return absl::OkStatus();
-      ended = domain::StateAfter(end, run.state() == v1::Run::STATE_CANCELLING);
-      run.set_state(ended.state);
-      run.set_end_reason(ended.reason);
-      if (end.exit_code) run.set_exit_code(*end.exit_code);
-      if (end.exit_signal) run.set_exit_signal(*end.exit_signal);
-      return absl::OkStatus();
-    });
-  });
-  if (!status.ok()) return status;
-  LogInfo("run ended", {{"run", exit.key.run},
-                        {"state", std::string(domain::StateWord(ended.state))},
-                        {"reason", ended.reason}});
-  // Everything in it is stored; only what could not be read is worth keeping.
-  if (spool_fault.empty()) {
-    std::error_code ignored;
-    std::filesystem::remove(DirectoryOf(attempt) / "spool", ignored);
-  }
-  {
-    MutexLock lock(mutex_);
-    stops_.erase(attempt.id);
-  }
-  Release(exit.key.run);
-  return absl::OkStatus();
-}
+// --- leases ---
 
 void Dispatcher::Lease(const std::string& run, const std::string& name,
                        const std::vector<std::string>& ids) {

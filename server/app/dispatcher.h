@@ -89,11 +89,14 @@ class Dispatcher {
   bool HasDiskSpace(std::string& reason) const;
   void TryStartingLater();
   void NoteWaiting(const std::vector<scheduler::Waiting>& waiting);
-  absl::Status Finish(const Exit& exit);
-  std::string ReadOutSpool(const storage::AttemptRow& attempt, absl::Status& status);
   void Release(const std::string& run) ABSL_LOCKS_EXCLUDED(mutex_);
   void Lease(const std::string& run, const std::string& name, const std::vector<std::string>& ids)
       ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // In attempt_ends.cc:
+  static bool WorthRetrying(const absl::Status& status);
+  absl::Status Finish(const Exit& exit);
+  std::string ReadOutSpool(const storage::AttemptRow& attempt, absl::Status& status);
   absl::Status RecoverOne(const v1::Run& run);
   absl::Status Requeue(const storage::AttemptRow& attempt, const std::string& wait_reason);
   std::filesystem::path DirectoryOf(const storage::AttemptRow& attempt) const {

@@ -67,28 +67,6 @@ v1::SeriesColumn ColumnOf(const storage::NamedCurve& named, int32_t max_points) 
 
 }  // namespace
 
-void ProgressBoard::Note(const std::vector<domain::EventPtr>& events) {
-  MutexLock lock(mutex_);
-  for (const domain::EventPtr& event : events) {
-    if (event->message().has_progress()) {
-      progress_[event->run()] = event->message().progress().progress();
-    } else if (event->message().has_end()) {
-      progress_.erase(event->run());
-    }
-  }
-}
-
-void ProgressBoard::Complete(v1::Run& run) const {
-  if (!domain::IsActive(run.state())) return;
-  MutexLock lock(mutex_);
-  const auto found = progress_.find(run.id());
-  if (found == progress_.end() || found->second.steps_per_second() <= 0) return;
-  v1::Progress& progress = *run.mutable_progress();
-  progress.set_steps_per_second(found->second.steps_per_second());
-  progress.set_remaining_seconds(static_cast<double>(progress.steps() - progress.step()) /
-                                 progress.steps_per_second());
-}
-
 ServerApi::ServerApi(Parts parts) : parts_(std::move(parts)), started_(parts_.clock.Now()) {}
 
 absl::StatusOr<Principal> ServerApi::Authenticate(std::string_view token) {

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,27 +11,15 @@
 #include "server/app/api.h"
 #include "server/app/dispatcher.h"
 #include "server/app/pool.h"
+#include "server/app/progress_board.h"
 #include "server/app/users.h"
 #include "server/base/clock.h"
 #include "server/base/ids.h"
-#include "server/base/mutex.h"
 #include "server/domain/spec.h"
 #include "server/storage/store.h"
 #include "server/stream/hub.h"
 
 namespace normlab::app {
-
-// The progress of runs as last published, for answers that are not streams.
-class ProgressBoard {
- public:
-  void Note(const std::vector<domain::EventPtr>& events) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Adds speed and remaining time to a run that is being trained.
-  void Complete(v1::Run& run) const ABSL_LOCKS_EXCLUDED(mutex_);
-
- private:
-  mutable Mutex mutex_;
-  std::map<std::string, v1::Progress> progress_ ABSL_GUARDED_BY(mutex_);
-};
 
 class ServerApi : public Api {
  public:
