@@ -1,12 +1,9 @@
 #include "server/app/server_api.h"
 
 #include <algorithm>
-#include <limits>
-#include <optional>
 #include <set>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "server/app/run_watch.h"
 #include "server/base/strings.h"
 #include "server/domain/downsample.h"

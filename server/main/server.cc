@@ -20,7 +20,6 @@ namespace normlab::server {
 namespace {
 
 constexpr int kPoolThreads = 4;
-constexpr size_t kLongestSocketPath = 107;
 
 struct HostPort {
   std::string host;
@@ -159,7 +158,7 @@ std::string Server::http_url() const { return StrCat("http://", http_address_); 
 absl::StatusOr<std::filesystem::path> Server::SocketPath() const {
   std::filesystem::path socket = config_.socket;
   if (socket.empty()) socket = config_.data_dir / "sock" / "normlab.sock";
-  if (config_.socket.empty() && socket.string().size() > kLongestSocketPath) {
+  if (config_.socket.empty() && socket.string().size() > rpc::RpcServer::kLongestSocketPath) {
     const char* runtime = std::getenv("XDG_RUNTIME_DIR");
     const std::filesystem::path base =
         runtime != nullptr && *runtime == '/'

@@ -13,7 +13,6 @@
 namespace normlab::rpc {
 namespace {
 
-constexpr size_t kLongestSocketPath = 107;  // sockaddr_un
 constexpr int kMinPingMillis = 10'000;      // what clients may send at most that often
 constexpr int kMaxReceiveBytes = 16 << 20;
 constexpr std::chrono::milliseconds kStopGrace(1000);

@@ -4,6 +4,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -18,6 +19,9 @@ namespace normlab::rpc {
 
 class RpcServer {
  public:
+  // Bytes of a unix socket's path, by sockaddr_un.
+  static constexpr size_t kLongestSocketPath = 107;
+
   struct Options {
     std::string address;           // host:port; port 0 takes a free one
     std::filesystem::path socket;  // of the unix socket; its folder is private

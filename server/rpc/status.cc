@@ -1,7 +1,6 @@
 #include "server/rpc/status.h"
 
 #include "absl/strings/cord.h"
-#include "absl/strings/match.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 

@@ -81,8 +81,7 @@ absl::Status AttemptLog::AppendTo(WriteContext& context, int64_t attempt, uint64
   }
   if (absl::Status status = WriteTotals(context, open, batch); !status.ok()) return status;
   points_stored_.fetch_add(batch.rows, std::memory_order_relaxed);
-  PublishBatch(context, open, batch);
-  return absl::OkStatus();
+  return PublishBatch(context, open, batch);
 }
 
 absl::StatusOr<AttemptLog::Open*> AttemptLog::Find(WriteContext& context, int64_t attempt) {
@@ -234,15 +233,15 @@ absl::Status AttemptLog::WriteTotals(WriteContext& context, const Open& open, co
   return journal.Run();
 }
 
-void AttemptLog::PublishBatch(WriteContext& context, Open& open, Batch& batch) {
+absl::Status AttemptLog::PublishBatch(WriteContext& context, Open& open, Batch& batch) {
   if (batch.snapshot_changed) {
-    if (absl::StatusOr<v1::Run> run = ReadRun(context.database, open.row.run); run.ok()) {
-      v1::WatchRunsResponse snapshot;
-      *snapshot.mutable_run() = *std::move(run);
-      context.Publish(open.row.run, std::move(snapshot));
-    }
+    absl::StatusOr<v1::Run> run = ReadRun(context.database, open.row.run);
+    if (!run.ok()) return run.status();
+    v1::WatchRunsResponse snapshot;
+    *snapshot.mutable_run() = *std::move(run);
+    context.Publish(open.row.run, std::move(snapshot));
   }
-  if (!batch.has_steps) return;
+  if (!batch.has_steps) return absl::OkStatus();
   PublishProgress(context, open);
   v1::WatchRunsResponse message;
   v1::Points& points = *message.mutable_points();
@@ -255,6 +254,7 @@ void AttemptLog::PublishBatch(WriteContext& context, Open& open, Batch& batch) {
   // Last, because it is the one that must not be seen twice: the token comes with a write's last
   // event.
   context.Publish(open.row.run, std::move(message));
+  return absl::OkStatus();
 }
 
 void AttemptLog::PublishProgress(WriteContext& context, Open& open) {

@@ -69,7 +69,7 @@ class AttemptLog {
   absl::Status StoreStep(WriteContext& context, Open& open, const worker::v1::Step& step,
                          Batch& batch);
   absl::Status WriteTotals(WriteContext& context, const Open& open, const Batch& batch);
-  void PublishBatch(WriteContext& context, Open& open, Batch& batch);
+  absl::Status PublishBatch(WriteContext& context, Open& open, Batch& batch);
   void PublishProgress(WriteContext& context, Open& open);
   v1::Progress MeasureProgress(Open& open);
 
