@@ -19,6 +19,7 @@
 
 #include "server/base/crc32c.h"
 #include "server/base/spool_format.h"
+#include "tests/fakes/temp_dir.h"
 
 namespace normlab {
 namespace {
@@ -31,14 +32,6 @@ constexpr uint64_t kSmall = Spool::kCapacityUnit;
 
 class SpoolTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "spool-XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-    path_ = directory_ / "spool";
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
   std::unique_ptr<Spool> MakeSpool(uint64_t capacity = kSmall) {
     EXPECT_TRUE(Spool::Create(path_, capacity).ok());
     return Reopen();
@@ -56,8 +49,9 @@ class SpoolTest : public testing::Test {
     ASSERT_TRUE(file.flush().good());
   }
 
-  std::filesystem::path directory_;
-  std::filesystem::path path_;
+  const fakes::TempDir temporary_;
+  const std::filesystem::path directory_ = temporary_.path();
+  const std::filesystem::path path_ = directory_ / "spool";
 };
 
 std::string Payload(uint64_t sequence) {

@@ -17,6 +17,7 @@
 
 #include "server/base/files.h"
 #include "server/base/spool.h"
+#include "tests/fakes/temp_dir.h"
 
 namespace normlab::executor {
 namespace {
@@ -61,16 +62,12 @@ class Reports {
 class LocalExecutorTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = testing::TempDir() + "executor-XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    root_ = name;
     options_.shepherd_path = NORMLAB_SHEPHERD;
     options_.trainer_path = root_ / "trainer";
     options_.spool_bytes = Spool::kCapacityUnit;
     said_ = root_ / "said";
     ASSERT_EQ(mkfifo(said_.c_str(), 0600), 0);
   }
-  void TearDown() override { std::filesystem::remove_all(root_); }
 
   // What the next trainers do. SAID is a pipe to the test.
   void TrainerDoes(const std::string& script) {
@@ -109,7 +106,8 @@ class LocalExecutorTest : public testing::Test {
     return ReadFile(Request().directory / name).value_or("(no file)");
   }
 
-  std::filesystem::path root_;
+  const fakes::TempDir temporary_;
+  const std::filesystem::path root_ = temporary_.path();
   std::filesystem::path said_;
   LocalExecutorOptions options_;
   Reports reports_;

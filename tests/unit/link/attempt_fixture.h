@@ -19,6 +19,7 @@
 #include "server/executor/local_executor.h"
 #include "tests/fakes/fake_worker_service.h"
 #include "tests/unit/link/effective_spec.h"
+#include "tests/fakes/temp_dir.h"
 
 namespace normlab::trainer {
 
@@ -27,9 +28,6 @@ class AttemptFixture : public testing::Test {
   explicit AttemptFixture(std::filesystem::path trainer) : trainer_(std::move(trainer)) {}
 
   void SetUp() override {
-    std::string name = testing::TempDir() + "attempt-XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    root_ = name;
     unsetenv("NORMLAB_FAKE_ENGINE");
     executor_ = std::make_unique<executor::LocalExecutor>(
         executor::LocalExecutorOptions{.shepherd_path = NORMLAB_SHEPHERD, .trainer_path = trainer_},
@@ -44,7 +42,6 @@ class AttemptFixture : public testing::Test {
     if (launched_) WaitForExit();
     executor_.reset();
     server_.reset();
-    std::filesystem::remove_all(root_);
   }
 
   void StartServer(int64_t steps) { StartServerWith(EffectiveSpec(steps)); }
@@ -104,7 +101,8 @@ class AttemptFixture : public testing::Test {
 
   const std::filesystem::path trainer_;
   const executor::AttemptKey key_ = {"01RUN", 1};
-  std::filesystem::path root_;
+  const fakes::TempDir temporary_;
+  const std::filesystem::path root_ = temporary_.path();
   std::unique_ptr<FakeWorkerServer> server_;
   std::unique_ptr<executor::LocalExecutor> executor_;
   bool launched_ = false;

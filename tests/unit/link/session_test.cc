@@ -10,6 +10,7 @@
 
 #include "tests/fakes/fake_worker_service.h"
 #include "tests/unit/link/effective_spec.h"
+#include "tests/fakes/temp_dir.h"
 
 namespace normlab::trainer {
 namespace {
@@ -22,9 +23,6 @@ using Action = FakeWorkerServer::Action;
 class SessionTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = testing::TempDir() + "session-XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
     ASSERT_TRUE(Spool::Create(directory_ / "spool", Spool::kCapacityUnit).ok());
     auto spool = Spool::Open(directory_ / "spool");
     ASSERT_TRUE(spool.ok());
@@ -39,7 +37,6 @@ class SessionTest : public testing::Test {
   void TearDown() override {
     session_.reset();
     server_.reset();
-    std::filesystem::remove_all(directory_);
   }
 
   void Attach() {
@@ -59,7 +56,8 @@ class SessionTest : public testing::Test {
     for (size_t i = 1; i <= count; ++i) ASSERT_EQ(records[i - 1], Payload(i));
   }
 
-  std::filesystem::path directory_;
+  const fakes::TempDir temporary_;
+  const std::filesystem::path directory_ = temporary_.path();
   std::unique_ptr<Spool> spool_;
   std::unique_ptr<FakeWorkerServer> server_;
   SessionOptions options_;
