@@ -21,8 +21,8 @@ void KeepOfBucket(const Curve& curve, size_t begin, size_t end, std::vector<size
     if (!lowest || value < curve.values[*lowest]) lowest = i;
     if (!highest || value > curve.values[*highest]) highest = i;
   }
-  std::array<size_t, kKeptPerBucket> indices = {begin, end - 1, bad.value_or(lowest.value_or(begin)),
-                                                highest.value_or(begin)};
+  std::array<size_t, kKeptPerBucket> indices = {
+      begin, end - 1, bad.value_or(lowest.value_or(begin)), highest.value_or(begin)};
   std::sort(indices.begin(), indices.end());
   kept.insert(kept.end(), indices.begin(), std::unique(indices.begin(), indices.end()));
 }

@@ -37,11 +37,11 @@ v1::Preset Article() {
       "keeps an identity path x + F(N(x)) whose Jacobian contains I; in Post-Norm, N(x + F(x)), "
       "every route back passes a norm's Jacobian; warmup rescues it.");
   preset.set_source("the article's published curves (article.csv, 540 rows)");
-  *preset.add_runs() = ArticleRun(
-      "Pre-Norm · no warmup", "pre", 0, "#2563eb", .00165, 1.004,
-      "every step within 0.1 % of the published loss and gradient norm");
-  *preset.add_runs() = ArticleRun("Post-Norm · no warmup", "post", 0, "#dc5a3a", 4.21, 6.96,
-                                  kUnstable);
+  *preset.add_runs() =
+      ArticleRun("Pre-Norm · no warmup", "pre", 0, "#2563eb", .00165, 1.004,
+                 "every step within 0.1 % of the published loss and gradient norm");
+  *preset.add_runs() =
+      ArticleRun("Post-Norm · no warmup", "post", 0, "#dc5a3a", 4.21, 6.96, kUnstable);
   // Two thirds of the run: floor(2 * steps / 3). The fraction is the double just above 2/3, so that
   // the rounded product never falls below a whole number.
   *preset.add_runs() = ArticleRun(

@@ -17,8 +17,8 @@ std::string SignalName(int signal) {
 }
 
 std::string WithStep(std::string reason, int64_t last_step) {
-  return StrCat(reason, last_step > 0 ? StrCat(" after step ", last_step)
-                                            : " before the first step");
+  return StrCat(reason,
+                last_step > 0 ? StrCat(" after step ", last_step) : " before the first step");
 }
 
 TerminalState StateWithoutOutcome(const AttemptEnd& end) {
@@ -27,19 +27,19 @@ TerminalState StateWithoutOutcome(const AttemptEnd& end) {
             StrCat(WithStep("the trainer was lost", end.last_step), ": ", end.detail)};
   }
   if (end.exit_signal) {
-    std::string reason = WithStep(
-        StrCat("the trainer was ended by ", SignalName(*end.exit_signal)), end.last_step);
+    std::string reason =
+        WithStep(StrCat("the trainer was ended by ", SignalName(*end.exit_signal)), end.last_step);
     if (*end.exit_signal == SIGKILL) {
       StrAppend(&reason, "; if nobody killed it, the machine ran out of memory (it had used ",
-                      end.max_rss_bytes >> 20, " MiB)");
+                end.max_rss_bytes >> 20, " MiB)");
     }
     return {Run::STATE_FAILED, reason};
   }
   return {Run::STATE_FAILED,
-          StrCat(WithStep(StrCat("the trainer exited with code ",
-                                             end.exit_code.value_or(-1), " without a result"),
-                                end.last_step),
-                       "; its log says more")};
+          StrCat(WithStep(StrCat("the trainer exited with code ", end.exit_code.value_or(-1),
+                                 " without a result"),
+                          end.last_step),
+                 "; its log says more")};
 }
 
 }  // namespace
@@ -77,18 +77,30 @@ bool MayFollow(RunState from, RunState to) {
 
 std::string_view StateWord(RunState state) {
   switch (state) {
-    case Run::STATE_QUEUED: return "queued";
-    case Run::STATE_STARTING: return "starting";
-    case Run::STATE_RUNNING: return "running";
-    case Run::STATE_PAUSING: return "pausing";
-    case Run::STATE_PAUSED: return "paused";
-    case Run::STATE_CANCELLING: return "cancelling";
-    case Run::STATE_SUCCEEDED: return "succeeded";
-    case Run::STATE_FAILED: return "failed";
-    case Run::STATE_CANCELLED: return "cancelled";
-    case Run::STATE_DIVERGED: return "diverged";
-    case Run::STATE_TIMED_OUT: return "timed out";
-    default: return "unknown";
+    case Run::STATE_QUEUED:
+      return "queued";
+    case Run::STATE_STARTING:
+      return "starting";
+    case Run::STATE_RUNNING:
+      return "running";
+    case Run::STATE_PAUSING:
+      return "pausing";
+    case Run::STATE_PAUSED:
+      return "paused";
+    case Run::STATE_CANCELLING:
+      return "cancelling";
+    case Run::STATE_SUCCEEDED:
+      return "succeeded";
+    case Run::STATE_FAILED:
+      return "failed";
+    case Run::STATE_CANCELLED:
+      return "cancelled";
+    case Run::STATE_DIVERGED:
+      return "diverged";
+    case Run::STATE_TIMED_OUT:
+      return "timed out";
+    default:
+      return "unknown";
   }
 }
 

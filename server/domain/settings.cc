@@ -49,6 +49,8 @@ SettingInfo InfoOf(const FieldDescriptor& field) {
   info.exclusive_minimum = declared.exclusive_minimum();
   info.exclusive_maximum = declared.exclusive_maximum();
   info.unit = declared.unit();
+  info.choice_prefix = declared.choice_prefix();
+  info.needs = declared.needs();
   return info;
 }
 
@@ -123,6 +125,8 @@ std::string FaultOf(const RunSpec& spec, const SettingInfo& setting) {
       if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) {
         return "";
       }
+      const std::string& prefix = setting.choice_prefix;
+      if (!prefix.empty() && value.starts_with(prefix) && value.size() > prefix.size()) return "";
       return fmt::format("\"{}\" is not a choice; use {}", value, AcceptedText(setting));
     }
   }
@@ -157,6 +161,20 @@ std::optional<bool> ParseSwitch(std::string_view text) {
     if (lower == no) return false;
   }
   return std::nullopt;
+}
+
+// Whether the setting counts with these settings.
+bool NeedsMet(const SettingInfo& setting, const RunSpec& effective) {
+  const size_t equals = setting.needs.find('=');
+  std::string value = ValueText(effective, setting.needs.substr(0, equals));
+  value = value.substr(0, value.find(':'));  // text:NAME is text
+  std::string_view allowed = std::string_view(setting.needs).substr(equals + 1);
+  while (true) {
+    const size_t bar = allowed.find('|');
+    if (allowed.substr(0, bar) == value) return true;
+    if (bar == std::string_view::npos) return false;
+    allowed.remove_prefix(bar + 1);
+  }
 }
 
 // Stores the text in the field; range and choices are checked afterwards.
@@ -314,10 +332,27 @@ std::vector<FieldViolation> CheckRanges(const RunSpec& spec) {
   return violations;
 }
 
+std::vector<FieldViolation> CheckNeeds(const RunSpec& given, const RunSpec& effective) {
+  std::vector<FieldViolation> violations;
+  for (const SettingInfo& setting : Settings()) {
+    if (setting.needs.empty() || !IsSet(given, setting.name)) continue;
+    if (NeedsMet(setting, effective)) continue;
+    violations.push_back(
+        {"spec." + setting.name,
+         fmt::format("counts only with {}; leave it out or change that", setting.needs)});
+  }
+  return violations;
+}
+
 std::string AcceptedText(const SettingInfo& setting) {
   if (setting.type == SettingType::kSwitch) return "true or false";
-  if (setting.type == SettingType::kText)
-    return fmt::format("{}", fmt::join(setting.choices, ", "));
+  if (setting.type == SettingType::kText) {
+    if (setting.choices.empty()) return "any text";
+    const std::string choices = fmt::format("{}", fmt::join(setting.choices, ", "));
+    return setting.choice_prefix.empty()
+               ? choices
+               : fmt::format("{}, {}NAME", choices, setting.choice_prefix);
+  }
   return RangeText(setting);
 }
 

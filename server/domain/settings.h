@@ -41,6 +41,8 @@ struct SettingInfo {
   bool exclusive_minimum = false;
   bool exclusive_maximum = false;
   std::string unit;
+  std::string choice_prefix;  // besides the choices, any text that begins so
+  std::string needs;          // "schedule=cosine|linear": where the setting counts; empty: always
 
   bool HasAuto() const { return default_text == "auto"; }
 };
@@ -75,6 +77,11 @@ void FillDefaults(normlab::v1::RunSpec& spec);
 
 // Every setting outside its range or choices. Rules between settings are not looked at here.
 std::vector<FieldViolation> CheckRanges(const normlab::v1::RunSpec& spec);
+
+// Every setting that is given in `given` though it does not count with the other settings, which
+// `effective` has resolved: experts without ffn=switch.
+std::vector<FieldViolation> CheckNeeds(const normlab::v1::RunSpec& given,
+                                       const normlab::v1::RunSpec& effective);
 
 // "1 to 1024", "above 0, at most 1", "pre, post", "true or false": what a setting accepts.
 std::string AcceptedText(const SettingInfo& setting);

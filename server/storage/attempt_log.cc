@@ -125,7 +125,6 @@ absl::Status AttemptLog::StoreRecord(WriteContext& context, Open& open, const Re
   switch (record.record_case()) {
     case Record::kModel:
       open.summary.set_parameter_count(record.model().parameter_count());
-      open.summary.set_flops_per_step(record.model().flops_per_step());
       open.summary.set_instruction_set(record.model().instruction_set());
       batch.snapshot_changed = true;
       return absl::OkStatus();
@@ -136,6 +135,8 @@ absl::Status AttemptLog::StoreRecord(WriteContext& context, Open& open, const Re
     case Record::kFinished:
       open.row.outcome = record.finished().outcome();
       open.row.outcome_reason = record.finished().reason();
+      return absl::OkStatus();
+    case Record::kCheckpoint:
       return absl::OkStatus();
     case Record::RECORD_NOT_SET:
       break;

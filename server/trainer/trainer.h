@@ -21,47 +21,98 @@ namespace normlab::trainer {
 // normlab.v1.RunSpec, where they are declared with defaults and ranges; link/settings.cc fills this
 // struct from an effective RunSpec and a test walks the descriptor to prove no field is forgotten.
 struct TrainingSettings {
-  std::string model = "decoder";       // decoder
-  std::string placement = "pre";       // pre | post
-  std::string norm = "layernorm";      // layernorm | rmsnorm
-  double norm_epsilon = 1e-6;          // inside the square root
-  bool final_norm = true;              // a norm before the output head
+  // Model.
+  std::string model = "decoder";   // decoder | xl | encdec
+  std::string placement = "pre";   // model/placement/ has one file for each
+  std::string norm = "layernorm";  // layernorm | rmsnorm | dyt
+  double norm_epsilon = 1e-6;      // inside the square root
+  bool norm_gain = true;           // norms have a learned gain (and bias)
+  double dyt_alpha = 0.5;          // first value of dyt's alpha
+  bool final_norm = true;          // a norm before the output head
+  std::string qk_norm = "off";     // off | rms-head | rms-full
+  double residual_scale = 1;       // multiplies every branch
+  double mix_fraction = 0.25;      // part of the blocks of `mix` that are post
+  double layerscale_init = 0.1;    // first value of layerscale's lambdas
   int64_t layers = 12;
+  int64_t decoder_layers = 12;  // of encdec; the encoder has `layers`
   int64_t d_model = 64;
-  int64_t heads = 4;                   // divides d_model
+  int64_t heads = 4;  // divides d_model
   int64_t ffn_width = 256;
-  std::string ffn = "gelu-tanh";       // gelu-tanh
+  std::string ffn = "dense";             // dense | switch
+  std::string activation = "gelu-tanh";  // relu | gelu | gelu-tanh | swiglu
+  int64_t experts = 4;
+  double capacity_factor = 1.2;
+  std::string switch_overflow = "drop";  // drop | pass
+  double balance_coefficient = 0.01;
+  std::string attention = "softmax";  // softmax | uniform
+  bool causal = true;
+  bool bias = true;                   // of the blocks' linear layers
+  std::string positions = "learned";  // learned | sinusoidal | rotary | none
+  bool tie_embeddings = false;
+  int64_t memory_length = 0;   // of xl
+  int64_t table_length = 64;   // of xl's relative positions
+  std::string init = "flax";   // flax | gpt2 | xavier | torch | fan-in | deepnorm | admin
+  std::string init_file;       // safetensors to start from, or empty
+  bool allow_missing = false;  // draw what init_file lacks
+  // Data.
   int64_t vocab_size = 64;
   int64_t sequence_length = 32;
+  std::string data =
+      "arithmetic";       // arithmetic | copy | reverse | modular-addition | gaussian | text
+  std::string text_file;  // of data text
+  std::string text_unit = "bytes";      // bytes | characters
+  std::string text_order = "shuffled";  // sequential | shuffled
+  double validation_fraction = 0.1;     // of a text, held out
+  int64_t validate_every = 0;           // steps; 0 is off
+  // Training.
   int64_t batch_size = 24;
+  int64_t accumulate = 1;  // batches that make one step
   int64_t steps = 180;
-  std::string optimizer = "adamw";     // adamw
+  double dropout = 0;
+  std::string optimizer = "adamw";  // adamw | sgd
+  double momentum = 0.9;            // of sgd
   double learning_rate = 2e-3;
-  std::string schedule = "constant";   // constant
-  int64_t warmup_steps = 0;            // linear warmup: lr * min(1, s / warmup_steps), s from 1
+  std::string schedule = "constant";  // constant | cosine | linear | noam
+  int64_t warmup_steps = 0;           // linear warmup: lr * min(1, s / warmup_steps), s from 1
+  double learning_rate_floor = 0;     // where cosine and linear end
   double beta1 = 0.9;
   double beta2 = 0.95;
   double epsilon = 1e-8;
   double weight_decay = 0.01;
   std::string decay_parameters = "all";  // all | matrices
-  std::string init = "flax";           // flax
+  double clip_norm = 0;                  // 0 is off
   int64_t seed = 7;
-  std::string data = "arithmetic";     // arithmetic
-  int64_t threads = 1;                 // exact number of threads that compute
+  std::string precision = "fp32";  // fp32 | bf16
+  int64_t threads = 1;             // exact number of threads that compute
   bool stop_on_non_finite = true;
+  // What is looked at; none of it changes a bit of the training.
+  int64_t diagnose_every = 10;    // steps; 0 is off
+  bool diagnose_tensors = false;  // gradient norm of every tensor as well
+  int64_t probe_every = 0;        // steps; 0 is off
+  // Checkpoints.
+  int64_t checkpoint_every = 0;  // steps; 0: only when pausing
+  int64_t keep_checkpoints = 2;
+  std::string checkpoint_directory;  // empty: none are written, pausing just stops
+  std::string resume_from;           // checkpoint file to go on from, or empty
 };
 
 // What the model is, known once it is built.
 struct ModelSummary {
   int64_t parameter_count = 0;
-  double flops_per_step = 0;           // multiply-adds counted as two, forward and backward
-  std::string instruction_set;         // "same bits" holds within one: baseline, avx2, avx512
+  std::string instruction_set;  // "same bits" holds within one: baseline, avx2, avx512
 };
 
 // One number of one step. `series` indexes the names given to Observer::OnSeries.
 struct Observation {
   uint32_t series;
   double value;
+};
+
+// What the observer wants after a step.
+enum class Request {
+  kGoOn,
+  kPause,  // write a checkpoint, then end
+  kStop,
 };
 
 // Receives what training produces. All calls come from the thread that called Train, in order.
@@ -75,14 +126,17 @@ class Observer {
   // Step numbers count from 1. Loss and gradient norm are those before the step's update; the
   // gradient norm is the one before clipping, over all parameters.
   virtual void OnStep(int64_t step, std::span<const Observation> observations) = 0;
-  // Asked once a step; true ends training after the current step.
-  virtual bool StopRequested() = 0;
+  // A checkpoint of `step` is on disk, whole and synced: `file` in the checkpoint directory.
+  virtual void OnCheckpoint(int64_t step, const std::string& file, int64_t bytes) = 0;
+  // Asked once a step, after it.
+  virtual Request Requested() = 0;
 };
 
 enum class Ending {
   kFinished,  // all steps done
   kDiverged,  // non-finite loss or gradient norm at `last_step`
-  kStopped,   // StopRequested
+  kStopped,   // Request::kStop
+  kPaused,    // Request::kPause; there is a checkpoint of `last_step`
 };
 
 struct Result {
@@ -94,9 +148,6 @@ struct Result {
 // Trains on the CPU with exactly `settings.threads` computing threads. Throws std::runtime_error
 // with a readable message for whatever goes wrong (torch exceptions are translated).
 Result Train(const TrainingSettings& settings, Observer& observer);
-
-// The parameter count of the model `settings` describes, by formula, without building it.
-int64_t ParameterCount(const TrainingSettings& settings);
 
 // Torch version the engine is linked with, for example "2.13.0".
 std::string_view EngineVersion();

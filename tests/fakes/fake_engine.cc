@@ -75,7 +75,7 @@ void Misbehave(const Script& script, int64_t step, Observer& observer) {
   if (step == script.Number("crash_at")) raise(SIGSEGV);
   if (step == script.Number("exit_at")) _exit(9);
   if (step != script.Number("hang_at")) return;
-  while (script.Number("ignore_stop") != 0 || !observer.StopRequested()) {
+  while (script.Number("ignore_stop") != 0 || observer.Requested() == Request::kGoOn) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
@@ -84,8 +84,7 @@ void Misbehave(const Script& script, int64_t step, Observer& observer) {
 
 Result Train(const TrainingSettings& settings, Observer& observer) {
   const Script script(settings.seed);
-  observer.OnModel({.parameter_count = ParameterCount(settings),
-                    .flops_per_step = 1e6,
+  observer.OnModel({.parameter_count = settings.layers * 12 * settings.d_model * settings.d_model,
                     .instruction_set = "fake"});
   std::vector<std::string> names = {"loss", "gradient_norm", "learning_rate"};
   for (int64_t i = 1; i <= script.Number("series"); ++i) {
@@ -107,16 +106,12 @@ Result Train(const TrainingSettings& settings, Observer& observer) {
     if (loss != loss && settings.stop_on_non_finite) {
       return {Ending::kDiverged, step, "loss is NaN at step " + std::to_string(step)};
     }
-    if (script.Number("ignore_stop") == 0 && observer.StopRequested()) {
+    if (script.Number("ignore_stop") == 0 && observer.Requested() != Request::kGoOn) {
       return {Ending::kStopped, step, "stopped"};
     }
     Pace(script, step, start);
   }
   return {Ending::kFinished, settings.steps, ""};
-}
-
-int64_t ParameterCount(const TrainingSettings& settings) {
-  return settings.layers * 12 * settings.d_model * settings.d_model;
 }
 
 std::string_view EngineVersion() { return "fake"; }

@@ -125,14 +125,14 @@ class CsvWriter final : public Observer {
                 Shortest(Find(observations, "learning_rate")).c_str());
   }
 
-  bool StopRequested() override { return false; }
+  void OnCheckpoint(int64_t, const std::string&, int64_t) override {}
+  Request Requested() override { return Request::kGoOn; }
 
   void PrintSummary(const Result& result) const {
-    std::fprintf(stderr, "%s: %lld parameters, %s, torch %s, %.2f ms a step, %.1f GFLOP/s%s%s\n",
+    std::fprintf(stderr, "%s: %lld parameters, %s, torch %s, %.2f ms a step%s%s\n",
                  options_.run.c_str(), static_cast<long long>(summary_.parameter_count),
                  summary_.instruction_set.c_str(), std::string(EngineVersion()).c_str(),
                  milliseconds_ / static_cast<double>(steps_),
-                 summary_.flops_per_step * static_cast<double>(steps_) / milliseconds_ / 1e6,
                  result.reason.empty() ? "" : ", ended early: ", result.reason.c_str());
   }
 
@@ -164,18 +164,15 @@ void Dump(const Options& options) {
     for (const int64_t size : parameter.shape) names << ' ' << size;
     names << '\n';
   }
-  const auto rows =
-      static_cast<size_t>(options.settings.batch_size * options.settings.sequence_length);
-  std::vector<int32_t> tokens(rows);
-  std::vector<int32_t> targets(rows);
+  Batch batch;
   std::ofstream batches(options.dump + ".tokens", std::ios::binary);
   const auto data = MakeDataSource(options.settings);
   for (int64_t step = 0; step < options.settings.steps; ++step) {
-    data->Next(tokens, targets);
-    batches.write(reinterpret_cast<const char*>(tokens.data()),
-                  static_cast<std::streamsize>(rows * 4));
-    batches.write(reinterpret_cast<const char*>(targets.data()),
-                  static_cast<std::streamsize>(rows * 4));
+    data->Next(batch);
+    batches.write(reinterpret_cast<const char*>(batch.tokens.data()),
+                  static_cast<std::streamsize>(batch.tokens.size() * 4));
+    batches.write(reinterpret_cast<const char*>(batch.targets.data()),
+                  static_cast<std::streamsize>(batch.tokens.size() * 4));
   }
 }
 

@@ -44,6 +44,8 @@ Finished FromResult(const Result& result, const SpoolObserver& observer, Session
       return MakeFinished(Finished::OUTCOME_SUCCEEDED, result.last_step, result.reason);
     case Ending::kDiverged:
       return MakeFinished(Finished::OUTCOME_DIVERGED, result.last_step, result.reason);
+    case Ending::kPaused:
+      return MakeFinished(Finished::OUTCOME_PAUSED, result.last_step, result.reason);
     case Ending::kStopped:
       break;
   }

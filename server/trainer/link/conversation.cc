@@ -97,6 +97,9 @@ absl::Status Conversation::Handle(const worker::v1::AttachResponse& response) {
     case worker::v1::AttachResponse::kStop:
       callbacks_.on_stop();
       return absl::OkStatus();
+    case worker::v1::AttachResponse::kPause:
+      callbacks_.on_stop();
+      return absl::OkStatus();
     case worker::v1::AttachResponse::MESSAGE_NOT_SET:
       break;  // of a newer server
   }

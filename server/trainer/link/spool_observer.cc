@@ -13,7 +13,6 @@ SpoolObserver::SpoolObserver(Spool* spool, std::function<bool()> stop_requested)
 void SpoolObserver::OnModel(const ModelSummary& summary) {
   worker::v1::ModelBuilt& model = *record_.mutable_model();
   model.set_parameter_count(summary.parameter_count);
-  model.set_flops_per_step(summary.flops_per_step);
   model.set_instruction_set(summary.instruction_set);
   Append();
 }
@@ -35,6 +34,18 @@ void SpoolObserver::OnStep(int64_t step, std::span<const Observation> observatio
     message.add_values(observation.value);
   }
   if (Append()) last_step_ = step;
+}
+
+void SpoolObserver::OnCheckpoint(int64_t step, const std::string& file, int64_t bytes) {
+  worker::v1::CheckpointWritten& checkpoint = *record_.mutable_checkpoint();
+  checkpoint.set_step(step);
+  checkpoint.set_file(file);
+  checkpoint.set_bytes(bytes);
+  Append();
+}
+
+Request SpoolObserver::Requested() {
+  return interrupted_ || stop_requested_() ? Request::kStop : Request::kGoOn;
 }
 
 void SpoolObserver::Finish(const worker::v1::Finished& finished) {

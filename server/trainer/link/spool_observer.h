@@ -26,7 +26,8 @@ class SpoolObserver : public Observer {
   void OnModel(const ModelSummary& summary) override;
   void OnSeries(std::span<const std::string> names) override;
   void OnStep(int64_t step, std::span<const Observation> observations) override;
-  bool StopRequested() override { return interrupted_ || stop_requested_(); }
+  void OnCheckpoint(int64_t step, const std::string& file, int64_t bytes) override;
+  Request Requested() override;
 
   // The last record. It fits in the spool's reserve.
   void Finish(const worker::v1::Finished& finished);

@@ -9,22 +9,26 @@ constexpr int64_t kAlignment = 16;  // floats in a cache line
 
 }  // namespace
 
-int64_t Value::width() const { return program->State(*this).width; }
+int64_t Value::width() const { return program->StateOf(*this).width; }
+int64_t Value::rows() const { return program->StateOf(*this).rows; }
 
 Program::Program(ParameterTable& parameters, int64_t batch, int64_t time, const Kernels& kernels)
     : parameters_(parameters),
       batch_(batch),
       time_(time),
       kernels_(kernels),
-      tokens_(static_cast<size_t>(batch * time)),
-      targets_(static_cast<size_t>(batch * time)) {}
+      loss_scale_(1.0 / static_cast<double>(batch * time)) {
+  inputs_.tokens.resize(static_cast<size_t>(batch * time));
+  inputs_.targets.resize(static_cast<size_t>(batch * time));
+}
 
-Value Program::NewValue(int64_t width) {
+Value Program::NewValue(int64_t rows, int64_t width) {
   ValueState state;
+  state.rows = rows;
   state.width = width;
   state.offset = activation_size_;
   state.maker = static_cast<int>(components_.size());
-  activation_size_ += (rows() * width + kAlignment - 1) / kAlignment * kAlignment;
+  activation_size_ += (rows * width + kAlignment - 1) / kAlignment * kAlignment;
   values_.push_back(state);
   return {this, static_cast<int>(values_.size()) - 1};
 }
@@ -46,31 +50,31 @@ void Program::Finish(const float* weights, float* gradients) {
   }
 }
 
-float* Program::Data(Value value) { return activations_.data() + State(value).offset; }
+float* Program::Data(Value value) { return activations_.data() + StateOf(value).offset; }
 
 const float* Program::GradientOf(Value value) {
-  const int64_t slot = State(value).gradient_slot;
+  const int64_t slot = StateOf(value).gradient_slot;
   if (slot < 0) throw std::logic_error("a component's output is not used by anything");
   return slots_[static_cast<size_t>(slot)]->buffer.data();
 }
 
 GradientSlot Program::AddGradient(Value value) {
-  ValueState& state = State(value);
+  ValueState& state = StateOf(value);
   const bool first = state.gradient_slot < 0;
-  if (first) state.gradient_slot = TakeSlot(state.width);
+  if (first) state.gradient_slot = TakeSlot(state.rows * state.width);
   return {slots_[static_cast<size_t>(state.gradient_slot)]->buffer.data(), !first};
 }
 
-int64_t Program::TakeSlot(int64_t width) {
+int64_t Program::TakeSlot(int64_t count) {
   for (size_t i = 0; i < slots_.size(); ++i) {
-    if (slots_[i]->taken || slots_[i]->width != width) continue;
+    if (slots_[i]->taken || slots_[i]->count != count) continue;
     slots_[i]->taken = true;
     return static_cast<int64_t>(i);
   }
   auto slot = std::make_unique<Slot>();
-  slot->width = width;
+  slot->count = count;
   slot->taken = true;
-  slot->buffer = Buffer(rows() * width);
+  slot->buffer = Buffer(count);
   slots_.push_back(std::move(slot));
   return static_cast<int64_t>(slots_.size()) - 1;
 }
@@ -82,6 +86,13 @@ const float* Program::Weights(ParameterTable::Id id) const {
 float* Program::WeightGradient(ParameterTable::Id id) const {
   return weight_gradients_ + parameters_[id].offset;
 }
+
+int Program::NewState(int64_t count) {
+  states_.emplace_back(count);
+  return static_cast<int>(states_.size()) - 1;
+}
+
+std::span<float> Program::State(int index) { return states_[static_cast<size_t>(index)].span(); }
 
 void Program::Forward() {
   for (const auto& component : components_) component->Forward();

@@ -21,10 +21,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "server/trainer/model/batch.h"
 #include "server/trainer/model/buffer.h"
 #include "server/trainer/model/kernels/kernels.h"
 #include "server/trainer/model/parameters.h"
@@ -39,6 +41,13 @@ struct Value {
   int index = -1;
 
   int64_t width() const;
+  int64_t rows() const;  // Program::rows(), unless it was made with another number
+};
+
+// Where training stands; what is random in a step (dropout) is drawn from these numbers alone.
+struct Moment {
+  int64_t step = 0;   // from 1
+  int64_t batch = 0;  // of the step, from 0
 };
 
 // Where a component puts the gradient of one of its inputs. In the way back the first to reach a
@@ -74,8 +83,9 @@ class Program {
   const Kernels& kernels() const { return kernels_; }
   ParameterTable& parameters() { return parameters_; }
 
-  // Recording.
-  Value NewValue(int64_t width);
+  // Recording. A value has rows() rows unless `rows` says otherwise.
+  Value NewValue(int64_t width) { return NewValue(rows(), width); }
+  Value NewValue(int64_t rows, int64_t width);
   void Append(std::unique_ptr<Component> component);
 
   // Ends recording. Both buffers hold parameters().buffer_size() floats and outlive the program.
@@ -89,20 +99,42 @@ class Program {
   const float* Weights(ParameterTable::Id id) const;
   float* WeightGradient(ParameterTable::Id id) const;
 
-  // Inputs of the next step, [batch, time] each.
-  std::vector<int32_t>& tokens() { return tokens_; }
-  std::vector<int32_t>& targets() { return targets_; }
+  // The program's part of the next batch: rows [first_sequence, first_sequence + batch) of it.
+  Batch& inputs() { return inputs_; }
+  const Batch& inputs() const { return inputs_; }
+  std::vector<int32_t>& tokens() { return inputs_.tokens; }
+  std::vector<int32_t>& targets() { return inputs_.targets; }
+  int64_t first_sequence() const { return first_sequence_; }
+  void set_first_sequence(int64_t sequence) { first_sequence_ = sequence; }
+
+  // What each counted row of the loss is multiplied with: 1 / (rows that count in the whole step).
+  double loss_scale() const { return loss_scale_; }
+  void set_loss_scale(double scale) { loss_scale_ = scale; }
+
+  const Moment& moment() const { return moment_; }
+  void set_moment(const Moment& moment) { moment_ = moment; }
+
+  // Off, dropout does nothing and nothing is remembered: validation and probes.
+  bool training() const { return training_; }
+  void set_training(bool training) { training_ = training; }
+
+  // Memory that outlives a step and belongs into a checkpoint (Transformer-XL's). Declared while
+  // recording, zero at first.
+  int NewState(int64_t count);
+  std::span<float> State(int index);
+  int state_count() const { return static_cast<int>(states_.size()); }
 
   void Forward();
   // Adds to the weight gradients.
   void Backward();
 
-  // Sum of the rows' losses times the scale the loss was recorded with.
+  // Sum of the rows' losses times loss_scale(), without auxiliary losses.
   double loss() const { return loss_; }
   void set_loss(double loss) { loss_ = loss; }
 
  private:
   struct ValueState {
+    int64_t rows = 0;
     int64_t width = 0;
     int64_t offset = 0;          // in activations_
     int maker = -1;              // index of the component that writes it
@@ -110,13 +142,13 @@ class Program {
   };
   // Memory for a gradient, reused when its value's gradient is dead.
   struct Slot {
-    int64_t width = 0;
+    int64_t count = 0;  // floats
     bool taken = false;
     Buffer buffer;
   };
 
-  int64_t TakeSlot(int64_t width);
-  ValueState& State(Value value) { return values_[static_cast<size_t>(value.index)]; }
+  int64_t TakeSlot(int64_t count);
+  ValueState& StateOf(Value value) { return values_[static_cast<size_t>(value.index)]; }
   friend struct Value;
 
   ParameterTable& parameters_;
@@ -130,8 +162,12 @@ class Program {
   int64_t activation_size_ = 0;
   const float* weights_ = nullptr;
   float* weight_gradients_ = nullptr;
-  std::vector<int32_t> tokens_;
-  std::vector<int32_t> targets_;
+  Batch inputs_;
+  int64_t first_sequence_ = 0;
+  Moment moment_;
+  bool training_ = true;
+  std::vector<Buffer> states_;
+  double loss_scale_ = 1;
   double loss_ = 0;
 };
 

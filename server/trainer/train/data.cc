@@ -25,14 +25,17 @@ class ArithmeticData final : public DataSource {
   explicit ArithmeticData(const TrainingSettings& settings)
       : random_(DataSeed(settings.seed)),
         vocab_(static_cast<uint32_t>(settings.vocab_size)),
-        time_(static_cast<size_t>(settings.sequence_length)) {}
+        time_(static_cast<size_t>(settings.sequence_length)),
+        rows_(static_cast<size_t>(settings.batch_size) * time_) {}
 
-  void Next(std::span<int32_t> tokens, std::span<int32_t> targets) override {
-    for (size_t row = 0; row < tokens.size(); row += time_) {
+  void Next(Batch& batch) override {
+    batch.tokens.resize(rows_);
+    batch.targets.resize(rows_);
+    for (size_t row = 0; row < rows_; row += time_) {
       const uint64_t start = random_.Below(vocab_);
       for (size_t t = 0; t < time_; ++t) {
-        tokens[row + t] = static_cast<int32_t>((start + t) % vocab_);
-        targets[row + t] = static_cast<int32_t>((start + t + 1) % vocab_);
+        batch.tokens[row + t] = static_cast<int32_t>((start + t) % vocab_);
+        batch.targets[row + t] = static_cast<int32_t>((start + t + 1) % vocab_);
       }
     }
   }
@@ -41,6 +44,7 @@ class ArithmeticData final : public DataSource {
   NumpyRandom random_;
   const uint32_t vocab_;
   const size_t time_;
+  const size_t rows_;
 };
 
 }  // namespace

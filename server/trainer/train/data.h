@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 
+#include "server/trainer/model/batch.h"
 #include "server/trainer/trainer.h"
 
 namespace normlab::trainer {
@@ -13,8 +13,8 @@ namespace normlab::trainer {
 class DataSource {
  public:
   virtual ~DataSource() = default;
-  // Fills the next batch, [batch, time] each, row by row: targets are the tokens one ahead.
-  virtual void Next(std::span<int32_t> tokens, std::span<int32_t> targets) = 0;
+  // Fills in the next batch.
+  virtual void Next(Batch& batch) = 0;
 };
 
 // The source `settings.data` names. Throws std::runtime_error if there is none.

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <stdexcept>
 #include <string>
 
-#include "server/trainer/model/decoder.h"
 #include "server/trainer/train/threads.h"
 
 namespace normlab::trainer {
@@ -31,6 +29,28 @@ void CheckTrainingSettings(const TrainingSettings& settings) {
   }
 }
 
+int64_t CountedTargets(const Batch& batch) {
+  return std::ranges::count_if(batch.targets, [](int32_t target) { return target != kIgnored; });
+}
+
+// The sequences of the batch that are the program's, each field with `per_sequence` entries.
+template <typename T>
+void CopyField(const std::vector<T>& field, int64_t per_sequence, const Program& program,
+               std::vector<T>& part) {
+  if (field.empty()) return;
+  const auto begin = field.begin() + program.first_sequence() * per_sequence;
+  part.assign(begin, begin + program.batch() * per_sequence);
+}
+
+void CopyShare(const Batch& batch, const TrainingSettings& settings, Program& program) {
+  const int64_t time = settings.sequence_length;
+  CopyField(batch.tokens, time, program, program.inputs().tokens);
+  CopyField(batch.targets, time, program, program.inputs().targets);
+  CopyField(batch.source, time, program, program.inputs().source);
+  CopyField(batch.source_lengths, 1, program, program.inputs().source_lengths);
+  CopyField(batch.inputs, time * settings.d_model, program, program.inputs().inputs);
+}
+
 }  // namespace
 
 Learner::Learner(const TrainingSettings& settings) : settings_(settings) {
@@ -48,14 +68,13 @@ Learner::Learner(const TrainingSettings& settings) : settings_(settings) {
 
 void Learner::RecordShares() {
   const int64_t count = std::min(settings_.threads, settings_.batch_size);
-  const int64_t total_rows = settings_.batch_size * settings_.sequence_length;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t begin = settings_.batch_size * i / count;
     const int64_t end = settings_.batch_size * (i + 1) / count;
     Share share;
-    share.first_row = begin * settings_.sequence_length;
     share.program = std::make_unique<Program>(parameters_, end - begin, settings_.sequence_length);
-    RecordDecoder(settings_, total_rows, *share.program);
+    share.program->set_first_sequence(begin);
+    share.model = RecordModel(settings_, *share.program);
     shares_.push_back(std::move(share));
   }
 }
@@ -69,29 +88,39 @@ void Learner::ForEachPart(const Work& work) {
   });
 }
 
-double Learner::ComputeGradients(std::span<const int32_t> tokens,
-                                 std::span<const int32_t> targets) {
+double Learner::ComputeGradients(int64_t step, std::span<const Batch> batches) {
+  int64_t counted = 0;
+  for (const Batch& batch : batches) counted += CountedTargets(batch);
+  if (counted == 0) throw std::runtime_error("no target of the step counts in the loss");
+  for (Share& share : shares_) std::ranges::fill(share.gradients.span(), 0.0f);
+  double loss = 0;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const Moment moment = {.step = step, .batch = static_cast<int64_t>(i)};
+    AddGradients(batches[i], moment, 1.0 / static_cast<double>(counted));
+    for (const Share& share : shares_) loss += share.program->loss();
+  }
+  SumShares();
+  return loss;
+}
+
+void Learner::AddGradients(const Batch& batch, const Moment& moment, double loss_scale) {
   RunOnThreads(static_cast<int64_t>(shares_.size()), [&](int64_t i) {
-    Share& share = shares_[static_cast<size_t>(i)];
-    Program& program = *share.program;
-    const auto first = static_cast<size_t>(share.first_row);
-    const auto rows = static_cast<size_t>(program.rows());
-    std::ranges::copy(tokens.subspan(first, rows), program.tokens().begin());
-    std::ranges::copy(targets.subspan(first, rows), program.targets().begin());
-    std::ranges::fill(share.gradients.span(), 0.0f);
+    Program& program = *shares_[static_cast<size_t>(i)].program;
+    CopyShare(batch, settings_, program);
+    program.set_moment(moment);
+    program.set_loss_scale(loss_scale);
     program.Forward();
     program.Backward();
   });
-  if (shares_.size() > 1) {
-    ForEachPart([&](size_t, int64_t begin, int64_t end) {
-      for (size_t i = 1; i < shares_.size(); ++i) {
-        BestKernels().copy(shares_[i].gradients.data() + begin, end - begin, true,
-                           shares_[0].gradients.data() + begin);
-      }
-    });
-  }
-  return std::accumulate(shares_.begin(), shares_.end(), 0.0, [](double sum, const Share& share) {
-    return sum + share.program->loss();
+}
+
+void Learner::SumShares() {
+  if (shares_.size() == 1) return;
+  ForEachPart([&](size_t, int64_t begin, int64_t end) {
+    for (size_t i = 1; i < shares_.size(); ++i) {
+      BestKernels().copy(shares_[i].gradients.data() + begin, end - begin, true,
+                         shares_[0].gradients.data() + begin);
+    }
   });
 }
 

@@ -7,7 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "server/trainer/model/batch.h"
 #include "server/trainer/model/buffer.h"
+#include "server/trainer/model/model.h"
 #include "server/trainer/model/parameters.h"
 #include "server/trainer/model/program.h"
 #include "server/trainer/train/optimizer.h"
@@ -27,8 +29,15 @@ class Learner {
   std::span<float> weights() { return weights_.span(); }
   std::span<const float> gradients() const { return shares_[0].gradients.span(); }
 
-  // Forward and backward over one batch, [batch, time] each. Returns the mean cross-entropy.
-  double ComputeGradients(std::span<const int32_t> tokens, std::span<const int32_t> targets);
+  // The gradients of step `step`: forward and backward over its batches. Returns the mean
+  // cross-entropy over all targets that count, not a mean of the batches' means.
+  double ComputeGradients(int64_t step, std::span<const Batch> batches);
+
+  // The programs of the threads, in the order of the batch's sequences, and the models recorded in
+  // them: for diagnostics.
+  size_t share_count() const { return shares_.size(); }
+  Program& program(size_t share) { return *shares_[share].program; }
+  const Model& model(size_t share) const { return shares_[share].model; }
 
   // The Euclidean norm of all gradients, before any clipping. Infinite if one is and none is NaN.
   double GradientNorm();
@@ -42,12 +51,15 @@ class Learner {
  private:
   // What one thread works with.
   struct Share {
-    int64_t first_row = 0;  // of the batch, in tokens
     std::unique_ptr<Program> program;
+    Model model;
     Buffer gradients;
   };
 
   void RecordShares();
+  // Forward and backward of all shares over one batch.
+  void AddGradients(const Batch& batch, const Moment& moment, double loss_scale);
+  void SumShares();
   // Calls work(i, begin, end) with the i-th part of the parameter buffer on every thread.
   template <typename Work>
   void ForEachPart(const Work& work);

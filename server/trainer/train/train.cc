@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "server/trainer/model/decoder.h"
 #include "server/trainer/train/data.h"
 #include "server/trainer/train/learner.h"
 #include "server/trainer/train/spike.h"
@@ -55,18 +54,16 @@ Result TrainSteps(const TrainingSettings& settings, Observer& observer) {
   Learner learner(settings);
   const std::unique_ptr<DataSource> data = MakeDataSource(settings);
   observer.OnModel({.parameter_count = learner.parameters().parameter_count(),
-                    .flops_per_step = DecoderFlopsPerStep(settings),
                     .instruction_set = BestKernels().instruction_set});
   observer.OnSeries(SeriesNames());
 
-  const int64_t rows = settings.batch_size * settings.sequence_length;
-  std::vector<int32_t> tokens(static_cast<size_t>(rows));
-  std::vector<int32_t> targets(static_cast<size_t>(rows));
+  const int64_t rows = settings.batch_size * settings.sequence_length * settings.accumulate;
+  std::vector<Batch> batches(static_cast<size_t>(settings.accumulate));
   SpikeDetector spikes;
   for (int64_t step = 1; step <= settings.steps; ++step) {
     const Clock::time_point start = Clock::now();
-    data->Next(tokens, targets);
-    const double loss = learner.ComputeGradients(tokens, targets);
+    for (Batch& batch : batches) data->Next(batch);
+    const double loss = learner.ComputeGradients(step, batches);
     const double gradient_norm = learner.GradientNorm();
     const double learning_rate = LearningRate(settings, step);
     const bool finite = std::isfinite(loss) && std::isfinite(gradient_norm);
@@ -88,7 +85,7 @@ Result TrainSteps(const TrainingSettings& settings, Observer& observer) {
     if (diverged) {
       return {Ending::kDiverged, step, DivergenceReason(loss, gradient_norm, step)};
     }
-    if (observer.StopRequested()) return {Ending::kStopped, step, "stop requested"};
+    if (observer.Requested() != Request::kGoOn) return {Ending::kStopped, step, "stop requested"};
   }
   return {Ending::kFinished, settings.steps, ""};
 }

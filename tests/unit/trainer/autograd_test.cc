@@ -283,7 +283,10 @@ TEST(WholeModel, LossAndEveryGradientEqualAutograd) {
       tokens[static_cast<size_t>(i)] = i * 7 % 19;
       targets[static_cast<size_t>(i)] = i * 5 % 19;
     }
-    const double loss = learner.ComputeGradients(tokens, targets);
+    Batch batch;
+    batch.tokens = tokens;
+    batch.targets = targets;
+    const double loss = learner.ComputeGradients(1, {&batch, 1});
 
     Tensors parameters;
     for (const Parameter& p : learner.parameters().all()) {

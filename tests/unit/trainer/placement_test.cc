@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "server/trainer/model/decoder.h"
+#include "server/trainer/model/model.h"
 #include "tests/unit/trainer/probe.h"
 
 namespace normlab::trainer {
@@ -64,7 +64,7 @@ std::vector<float> LogitsWithEmbeddingsScaled(float factor) {
   settings.layers = 2;
   ParameterTable parameters;
   Program program(parameters, 2, 8);
-  const Decoder decoder = RecordDecoder(settings, program.rows(), program);
+  const Model model = RecordModel(settings, program);
   Buffer weights(parameters.buffer_size());
   Buffer gradients(parameters.buffer_size());
   parameters.Initialize(7, weights.span());
@@ -79,8 +79,8 @@ std::vector<float> LogitsWithEmbeddingsScaled(float factor) {
     program.tokens()[i] = static_cast<int32_t>(i * 5 % 64);
   }
   program.Forward();
-  const float* logits = program.Data(decoder.logits);
-  return {logits, logits + program.rows() * decoder.logits.width()};
+  const float* logits = program.Data(model.logits);
+  return {logits, logits + program.rows() * model.logits.width()};
 }
 
 TEST(Placement, ScalingTheEmbeddingsLeavesPreNormLogitsUnchanged) {

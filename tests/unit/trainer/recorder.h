@@ -27,11 +27,19 @@ class Recorder final : public Observer {
     }
   }
 
-  bool StopRequested() override {
-    return stop_after > 0 && static_cast<int64_t>(steps.size()) >= stop_after;
+  void OnCheckpoint(int64_t step, const std::string& file, int64_t /*bytes*/) override {
+    checkpoints[step] = file;
+  }
+
+  Request Requested() override {
+    if (steps.empty()) return Request::kGoOn;
+    if (stop_after > 0 && static_cast<int64_t>(steps.size()) >= stop_after) return Request::kStop;
+    return pause_at == steps.back() ? Request::kPause : Request::kGoOn;
   }
 
   int64_t stop_after = 0;  // 0: never
+  int64_t pause_at = 0;
+  std::map<int64_t, std::string> checkpoints;  // file by step
   ModelSummary model;
   std::vector<std::string> names;
   std::vector<int64_t> steps;

@@ -34,9 +34,9 @@ Value Gelu(Value x);
 
 Value operator+(Value a, Value b);
 
-// Mean cross-entropy of the rows against Program::targets(); ends the program. Each row counts
-// 1 / total_rows, where total_rows is that of the whole batch when several programs share it.
-void SoftmaxCrossEntropy(int64_t total_rows, Value logits);
+// Cross-entropy of the rows against Program::targets(), kIgnored left out, summed and multiplied
+// with Program::loss_scale(); ends the program.
+void SoftmaxCrossEntropy(Value logits);
 
 }  // namespace normlab::trainer
 

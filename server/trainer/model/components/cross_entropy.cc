@@ -6,14 +6,11 @@
 namespace normlab::trainer {
 namespace {
 
-// loss = sum over rows of (log sum_c exp(x_c) - x_target) / total_rows.
+// loss = loss_scale * sum over counted rows of (log sum_c exp(x_c) - x_target).
 class CrossEntropyComponent final : public Component {
  public:
-  CrossEntropyComponent(int64_t total_rows, Value logits, Value probabilities)
-      : scale_(1.0 / static_cast<double>(total_rows)),
-        logits_value_(logits),
-        probabilities_value_(probabilities),
-        classes_(logits.width()) {}
+  CrossEntropyComponent(Value logits, Value probabilities)
+      : logits_value_(logits), probabilities_value_(probabilities), classes_(logits.width()) {}
 
   void Bind(Program& program) override {
     program_ = &program;
@@ -30,19 +27,20 @@ class CrossEntropyComponent final : public Component {
                                         row_target_.data());
     double loss = 0;
     for (size_t row = 0; row < row_sum_.size(); ++row) {
+      if (program_->targets()[row] == kIgnored) continue;
       loss += std::log(static_cast<double>(row_sum_[row])) - row_target_[row];
     }
-    program_->set_loss(loss * scale_);
+    program_->set_loss(loss * program_->loss_scale());
   }
 
   void Backward() override {
     program_->kernels().softmax_backward(probabilities_, program_->targets().data(),
-                                         program_->rows(), classes_, static_cast<float>(scale_),
+                                         program_->rows(), classes_,
+                                         static_cast<float>(program_->loss_scale()),
                                          logits_gradient_.accumulate, logits_gradient_.data);
   }
 
  private:
-  const double scale_;
   const Value logits_value_;
   const Value probabilities_value_;
   const int64_t classes_;
@@ -56,9 +54,9 @@ class CrossEntropyComponent final : public Component {
 
 }  // namespace
 
-void SoftmaxCrossEntropy(int64_t total_rows, Value logits) {
+void SoftmaxCrossEntropy(Value logits) {
   const Value probabilities = logits.program->NewValue(logits.width());
-  Record<CrossEntropyComponent>(*logits.program, total_rows, logits, probabilities);
+  Record<CrossEntropyComponent>(*logits.program, logits, probabilities);
 }
 
 }  // namespace normlab::trainer

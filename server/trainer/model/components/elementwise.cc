@@ -9,7 +9,7 @@ class GeluComponent final : public Component {
 
   void Bind(Program& program) override {
     kernels_ = &program.kernels();
-    count_ = program.rows() * x_value_.width();
+    count_ = x_value_.rows() * x_value_.width();
     x_ = program.Data(x_value_);
     y_ = program.Data(y_value_);
     y_gradient_ = program.GradientOf(y_value_);
@@ -40,7 +40,7 @@ class AddComponent final : public Component {
 
   void Bind(Program& program) override {
     kernels_ = &program.kernels();
-    count_ = program.rows() * y_value_.width();
+    count_ = y_value_.rows() * y_value_.width();
     a_ = program.Data(a_value_);
     b_ = program.Data(b_value_);
     y_ = program.Data(y_value_);
@@ -73,13 +73,13 @@ class AddComponent final : public Component {
 }  // namespace
 
 Value Gelu(Value x) {
-  const Value y = x.program->NewValue(x.width());
+  const Value y = x.program->NewValue(x.rows(), x.width());
   Record<GeluComponent>(*x.program, x, y);
   return y;
 }
 
 Value operator+(Value a, Value b) {
-  const Value y = a.program->NewValue(a.width());
+  const Value y = a.program->NewValue(a.rows(), a.width());
   Record<AddComponent>(*a.program, a, b, y);
   return y;
 }

@@ -16,7 +16,7 @@ class LinearComponent final : public Component {
 
   void Bind(Program& program) override {
     program_ = &program;
-    const int64_t rows = program.rows();
+    const int64_t rows = x_.rows();
     const int64_t in = x_.width();
     const int64_t out = y_.width();
     const Matrix x{program.Data(x_), rows, in};
@@ -40,7 +40,7 @@ class LinearComponent final : public Component {
     input_gradient_->Run();
     weight_gradient_->Run();
     if (bias_) {
-      program_->kernels().add_column_sums(y_gradient_, program_->rows(), y_.width(),
+      program_->kernels().add_column_sums(y_gradient_, y_.rows(), y_.width(),
                                           program_->WeightGradient(*bias_));
     }
   }
@@ -65,7 +65,7 @@ Value Linear(std::string_view path, int64_t out, Initializer init, bool bias, Va
   const auto kernel = parameters.Declare(prefix + "/kernel", {x.width(), out}, init);
   std::optional<ParameterTable::Id> bias_id;
   if (bias) bias_id = parameters.Declare(prefix + "/bias", {out}, Initializer::Constant(0.0f));
-  const Value y = x.program->NewValue(out);
+  const Value y = x.program->NewValue(x.rows(), out);
   Record<LinearComponent>(*x.program, kernel, bias_id, x, y);
   return y;
 }

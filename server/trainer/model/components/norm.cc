@@ -18,7 +18,7 @@ class NormComponent : public Component {
 
   void Bind(Program& program) override {
     program_ = &program;
-    rows_ = program.rows();
+    rows_ = x_value_.rows();
     x_ = program.Data(x_value_);
     y_ = program.Data(y_value_);
     y_gradient_ = program.GradientOf(y_value_);
@@ -101,14 +101,14 @@ ParameterTable::Id DeclareVector(Value x, std::string_view path, std::string_vie
 Value LayerNorm(std::string_view path, double epsilon, Value x) {
   const auto gain = DeclareVector(x, path, "scale", 1.0f);
   const auto bias = DeclareVector(x, path, "bias", 0.0f);
-  const Value y = x.program->NewValue(x.width());
+  const Value y = x.program->NewValue(x.rows(), x.width());
   Record<LayerNormComponent>(*x.program, gain, bias, epsilon, x, y);
   return y;
 }
 
 Value RmsNorm(std::string_view path, double epsilon, Value x) {
   const auto gain = DeclareVector(x, path, "scale", 1.0f);
-  const Value y = x.program->NewValue(x.width());
+  const Value y = x.program->NewValue(x.rows(), x.width());
   Record<RmsNormComponent>(*x.program, gain, epsilon, x, y);
   return y;
 }

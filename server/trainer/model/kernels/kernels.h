@@ -56,11 +56,11 @@ struct Kernels {
                              bool causal, bool accumulate, float* qkv_gradient, float* scratch);
 
   // probabilities = softmax of each row of `logits`. row_sum = sum exp(x - max) and row_target =
-  // x_t
-  // - max, from which the caller takes the loss log(row_sum) - row_target.
+  // x_t - max, from which the caller takes the loss log(row_sum) - row_target. Rows with a target
+  // below 0 do not count: their row_target is 0.
   void (*softmax_forward)(const float* logits, const int* targets, long rows, long classes,
                           float* probabilities, float* row_sum, float* row_target);
-  // logits_gradient = (probabilities - onehot(target)) * scale.
+  // logits_gradient = (probabilities - onehot(target)) * scale, 0 for rows that do not count.
   void (*softmax_backward)(const float* probabilities, const int* targets, long rows, long classes,
                            float scale, bool accumulate, float* logits_gradient);
 

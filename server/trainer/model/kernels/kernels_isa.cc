@@ -153,7 +153,7 @@ void SoftmaxForward(const float* logits, const int* targets, long rows, long cla
       StorePart(probabilities + c, e, left);
     }
     row_sum[r] = Sum(total);
-    row_target[r] = logits[targets[r]] - highest;
+    row_target[r] = targets[r] < 0 ? 0.0f : logits[targets[r]] - highest;
     const float inverse = 1.0f / row_sum[r];
     for (long c = 0; c < classes; ++c) probabilities[c] *= inverse;
   }
@@ -162,13 +162,14 @@ void SoftmaxForward(const float* logits, const int* targets, long rows, long cla
 void SoftmaxBackward(const float* probabilities, const int* targets, long rows, long classes,
                      float scale, bool accumulate, float* dlogits) {
   for (long r = 0; r < rows; ++r, probabilities += classes, dlogits += classes) {
+    const bool counted = targets[r] >= 0;
     for (long c = 0; c < classes; c += kLanes) {
       const long left = classes - c;
-      Vector result = LoadPart(probabilities + c, left) * scale;
+      Vector result = counted ? LoadPart(probabilities + c, left) * scale : Vector{};
       if (accumulate) result += LoadPart(dlogits + c, left);
       StorePart(dlogits + c, result, left);
     }
-    dlogits[targets[r]] -= scale;
+    if (counted) dlogits[targets[r]] -= scale;
   }
 }
 

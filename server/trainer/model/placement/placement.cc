@@ -4,8 +4,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "server/trainer/model/components/components.h"
-
 namespace normlab::trainer {
 namespace {
 
@@ -33,36 +31,13 @@ std::vector<std::string_view> PlacementNames() {
   return names;
 }
 
-std::string Block::Path(std::string_view name) const {
-  return "block_" + std::to_string(index_) + "/" + std::string(name);
-}
-
-Value Block::Attention(Value x) const {
-  const int64_t d = x.width();
-  const Value qkv = Linear(Path("qkv"), 3 * d, Initializer::Lecun(d), true, x);
-  const Value heads = AttendHeads(settings_.heads, true, qkv);
-  return Linear(Path("attention_output"), d, Initializer::Lecun(d), true, heads);
-}
-
-Value Block::FeedForward(Value x) const {
-  const int64_t d = x.width();
-  const int64_t width = settings_.ffn_width;
-  const Value hidden = Gelu(Linear(Path("mlp_in"), width, Initializer::Lecun(d), true, x));
-  return Linear(Path("mlp_out"), d, Initializer::Lecun(width), true, hidden);
-}
-
-Value Block::Norm(std::string_view name, Value x) const {
-  return RecordNorm(settings_, Path(name), x);
-}
-
-Value RecordNorm(const TrainingSettings& settings, std::string_view path, Value x) {
-  if (settings.norm == "layernorm") return LayerNorm(path, settings.norm_epsilon, x);
-  if (settings.norm == "rmsnorm") return RmsNorm(path, settings.norm_epsilon, x);
-  throw std::runtime_error("unknown norm \"" + settings.norm + "\"; known are layernorm, rmsnorm");
-}
-
-int64_t NormParameterCount(const TrainingSettings& settings) {
-  return (settings.norm == "layernorm" ? 2 : 1) * settings.d_model;
+Value Placement::RecordStack(std::span<const Block> blocks, Value x) const {
+  for (const Block& block : blocks) {
+    const Value input = x;
+    x = RecordBlock(block, x);
+    block.Tap(input, x);
+  }
+  return x;
 }
 
 }  // namespace normlab::trainer

@@ -8,12 +8,8 @@ namespace {
 class Post final : public Placement {
  public:
   Value RecordBlock(const Block& b, Value x) const override {
-    const Value u = b.Norm("attention_norm", x + b.Attention(x));
-    return b.Norm("mlp_norm", u + b.FeedForward(u));
-  }
-
-  int64_t ExtraParameterCount(const TrainingSettings& settings) const override {
-    return 2 * NormParameterCount(settings);
+    const Value u = b.Norm("attention_norm", x + b.Branch(b.Attention(x)));
+    return b.Norm("mlp_norm", u + b.Branch(b.FeedForward(u)));
   }
 };
 

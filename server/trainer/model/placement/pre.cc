@@ -8,12 +8,8 @@ namespace {
 class Pre final : public Placement {
  public:
   Value RecordBlock(const Block& b, Value x) const override {
-    const Value u = x + b.Attention(b.Norm("attention_norm", x));
-    return u + b.FeedForward(b.Norm("mlp_norm", u));
-  }
-
-  int64_t ExtraParameterCount(const TrainingSettings& settings) const override {
-    return 2 * NormParameterCount(settings);
+    const Value u = x + b.Branch(b.Attention(b.Norm("attention_norm", x)));
+    return u + b.Branch(b.FeedForward(b.Norm("mlp_norm", u)));
   }
 };
 

@@ -1,4 +1,4 @@
-#include "server/trainer/model/decoder.h"
+#include "server/trainer/model/model.h"
 
 #include <initializer_list>
 #include <stdexcept>
@@ -31,25 +31,26 @@ void CheckChoice(std::string_view name, std::string_view value,
 
 }  // namespace
 
-Decoder RecordDecoder(const TrainingSettings& settings, int64_t total_rows, Program& program) {
+Model RecordModel(const TrainingSettings& settings, Program& program) {
   CheckModelSettings(settings);
-  const Placement& placement = FindPlacement(settings.placement);
-  Decoder decoder;
-  decoder.embedded = Embed(program, settings.vocab_size, settings.d_model);
-  Value x = decoder.embedded;
+  Model model;
+  model.embedded = Embed(program, settings.vocab_size, settings.d_model);
+  model.blocks.resize(static_cast<size_t>(settings.layers));
+  std::vector<Block> blocks;
   for (int64_t i = 0; i < settings.layers; ++i) {
-    x = placement.RecordBlock(Block(settings, i), x);
+    blocks.emplace_back(settings, i, &model.blocks[static_cast<size_t>(i)]);
   }
+  Value x = FindPlacement(settings.placement).RecordStack(blocks, model.embedded);
   if (settings.final_norm) x = RecordNorm(settings, "final_norm", x);
-  decoder.logits = Linear("output", settings.vocab_size, Initializer::Normal(kHeadScale), false, x);
-  SoftmaxCrossEntropy(total_rows, decoder.logits);
-  return decoder;
+  model.logits = Linear("output", settings.vocab_size, Initializer::Normal(kHeadScale), false, x);
+  SoftmaxCrossEntropy(model.logits);
+  return model;
 }
 
 void CheckModelSettings(const TrainingSettings& settings) {
   CheckChoice("model", settings.model, {"decoder"});
   CheckChoice("norm", settings.norm, {"layernorm", "rmsnorm"});
-  CheckChoice("ffn", settings.ffn, {"gelu-tanh"});
+  CheckChoice("ffn", settings.ffn, {"dense"});
   CheckChoice("init", settings.init, {"flax"});
   FindPlacement(settings.placement);
   CheckPositive("layers", settings.layers);
@@ -63,28 +64,6 @@ void CheckModelSettings(const TrainingSettings& settings) {
     throw std::runtime_error("heads " + std::to_string(settings.heads) +
                              " does not divide d_model " + std::to_string(settings.d_model));
   }
-}
-
-double DecoderFlopsPerStep(const TrainingSettings& s) {
-  const auto d = static_cast<double>(s.d_model);
-  const auto time = static_cast<double>(s.sequence_length);
-  const auto layers = static_cast<double>(s.layers);
-  const double block = 4 * d * d + 2 * d * static_cast<double>(s.ffn_width);
-  const double head = d * static_cast<double>(s.vocab_size);
-  const double attention = d * (time + 1);  // scores and mixing, over (time + 1) / 2 keys each
-  const double multiply_adds = layers * (block + attention) + head;
-  return 2 * 3 * multiply_adds * time * static_cast<double>(s.batch_size);
-}
-
-int64_t ParameterCount(const TrainingSettings& s) {
-  CheckModelSettings(s);
-  const int64_t d = s.d_model;
-  const int64_t attention = (d * 3 * d + 3 * d) + (d * d + d);
-  const int64_t feed_forward = (d * s.ffn_width + s.ffn_width) + (s.ffn_width * d + d);
-  const int64_t block =
-      attention + feed_forward + FindPlacement(s.placement).ExtraParameterCount(s);
-  const int64_t ends = s.vocab_size * d + s.sequence_length * d + d * s.vocab_size;
-  return ends + s.layers * block + (s.final_norm ? NormParameterCount(s) : 0);
 }
 
 }  // namespace normlab::trainer

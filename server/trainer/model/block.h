@@ -1,0 +1,59 @@
+// The sublayers of one block, for placements to wire together.
+#ifndef NORMLAB_SERVER_TRAINER_MODEL_BLOCK_H_
+#define NORMLAB_SERVER_TRAINER_MODEL_BLOCK_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/trainer/model/program.h"
+#include "server/trainer/trainer.h"
+
+namespace normlab::trainer {
+
+// What diagnostics look at in a block. Values stay readable until the next Forward.
+struct BlockTaps {
+  std::string path;             // "block_3": what its parameters' names begin with
+  Value input;                  // [rows, d]
+  Value output;                 // [rows, d]
+  std::vector<Value> branches;  // [rows, d] each, in order: attention, feed-forward
+};
+
+// Each call records a part with its own parameters under "block_N/". A placement whose block reads
+// `x + b.Branch(b.Attention(b.Norm("attention_norm", x)))` is x + A(N(x)).
+class Block {
+ public:
+  // Both arguments outlive the block; `taps` may be null.
+  Block(const TrainingSettings& settings, int64_t index, BlockTaps* taps = nullptr);
+
+  int64_t index() const { return index_; }  // from 0
+  const TrainingSettings& settings() const { return settings_; }
+
+  // A: q, k and v, heads, output projection.
+  Value Attention(Value x) const;
+  // M: d -> ffn_width, activation, -> d.
+  Value FeedForward(Value x) const;
+  // N: the run's norm.
+  Value Norm(std::string_view name, Value x) const;
+  // What is added to the stream: the branch with the run's dropout and residual_scale. Every
+  // placement passes each of its branches through here once, last.
+  Value Branch(Value branch) const;
+
+  std::string Path(std::string_view name) const;
+
+  // Tells diagnostics where the block begins and ends. Called by whoever records the stack.
+  void Tap(Value input, Value output) const;
+
+ private:
+  const TrainingSettings& settings_;
+  const int64_t index_;
+  BlockTaps* const taps_;
+};
+
+// The run's norm under any path, for norms outside blocks.
+Value RecordNorm(const TrainingSettings& settings, std::string_view path, Value x);
+
+}  // namespace normlab::trainer
+
+#endif  // NORMLAB_SERVER_TRAINER_MODEL_BLOCK_H_
