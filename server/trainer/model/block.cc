@@ -15,19 +15,23 @@ std::string Block::Path(std::string_view name) const {
   return "block_" + std::to_string(index_) + "/" + std::string(name);
 }
 
-Value Block::Attention(Value x) const {
-  const int64_t d = x.width();
-  const Value qkv = Linear(Path("qkv"), 3 * d, Initializer::Lecun(d), settings_.bias, x);
-  const Value heads = AttendHeads(settings_.heads, settings_.causal, qkv);
-  return Linear(Path("attention_output"), d, Initializer::Lecun(d), settings_.bias, heads);
+Value Block::Heads(Value x) const {
+  const Value qkv = Linear(Path("qkv"), 3 * x.width(), Role::kQueryKeyValue, settings_.bias, x);
+  return AttendHeads(settings_.heads, settings_.causal, qkv);
 }
 
-Value Block::FeedForward(Value x) const {
-  const int64_t d = x.width();
-  const int64_t width = settings_.ffn_width;
-  const Value hidden =
-      Gelu(Linear(Path("mlp_in"), width, Initializer::Lecun(d), settings_.bias, x));
-  return Linear(Path("mlp_out"), d, Initializer::Lecun(width), settings_.bias, hidden);
+Value Block::AttentionOutput(Value heads) const {
+  const int64_t d = settings_.d_model;
+  return Linear(Path("attention_output"), d, Role::kOutput, settings_.bias, heads);
+}
+
+Value Block::Hidden(Value x) const {
+  return Gelu(Linear(Path("mlp_in"), settings_.ffn_width, Role::kInput, settings_.bias, x));
+}
+
+Value Block::FeedForwardOutput(Value hidden) const {
+  const int64_t d = settings_.d_model;
+  return Linear(Path("mlp_out"), d, Role::kOutput, settings_.bias, hidden);
 }
 
 Value Block::Norm(std::string_view name, Value x) const {
@@ -35,6 +39,7 @@ Value Block::Norm(std::string_view name, Value x) const {
 }
 
 Value Block::Branch(Value branch) const {
+  if (settings_.residual_scale != 1) branch = settings_.residual_scale * branch;
   if (taps_ != nullptr) taps_->branches.push_back(branch);
   return branch;
 }

@@ -30,10 +30,17 @@ class Block {
   int64_t index() const { return index_; }  // from 0
   const TrainingSettings& settings() const { return settings_; }
 
-  // A: q, k and v, heads, output projection.
-  Value Attention(Value x) const;
+  // A: queries, keys and values, heads, output projection W_O.
+  Value Attention(Value x) const { return AttentionOutput(Heads(x)); }
   // M: d -> ffn_width, activation, -> d.
-  Value FeedForward(Value x) const;
+  Value FeedForward(Value x) const { return FeedForwardOutput(Hidden(x)); }
+
+  // The two halves of each, for placements that do something in between.
+  Value Heads(Value x) const;                   // [rows, d] -> [rows, d], head beside head
+  Value AttentionOutput(Value heads) const;     // W_O
+  Value Hidden(Value x) const;                  // [rows, d] -> [rows, ffn_width]
+  Value FeedForwardOutput(Value hidden) const;  // W_2
+
   // N: the run's norm.
   Value Norm(std::string_view name, Value x) const;
   // What is added to the stream: the branch with the run's dropout and residual_scale. Every

@@ -161,9 +161,9 @@ RandomKey Threefry(RandomKey key, uint32_t x0, uint32_t x1) { return ThreefryBlo
 
 RandomKey RootKey(int64_t seed) { return {0, static_cast<uint32_t>(seed)}; }
 
-RandomKey ParameterKey(RandomKey root, std::string_view modules) {
+RandomKey ParameterKey(RandomKey root, std::string_view modules, char number) {
   std::string bytes(modules);
-  bytes.push_back('\x01');  // the module's first parameter
+  bytes.push_back(number);
   return Threefry(root, 0, Sha1(bytes)[0]);
 }
 
@@ -181,6 +181,13 @@ void FillTruncatedNormal(RandomKey key, float scale, std::span<float> out) {
   if (HasFma()) return FillTruncatedFma(key, scale, out);
 #endif
   FillTruncatedLoop(key, scale, out);
+}
+
+// Nothing is rounded on the way but the last product, so there is nothing to compile twice.
+void FillUniform(RandomKey key, float scale, std::span<float> out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i] = Uniform(ElementBits(key, i), -1.0f, 2.0f) * scale;
+  }
 }
 
 float LecunScale(int64_t fan_in) {

@@ -28,9 +28,9 @@ RandomKey Threefry(RandomKey key, uint32_t x0, uint32_t x1);
 // PRNGKey(seed). As in JAX without 64-bit mode, only the low 32 bits of the seed count.
 RandomKey RootKey(int64_t seed);
 
-// The key of the first parameter made in a module. `modules` is the names from the root down
-// without separators ("block_0qkv").
-RandomKey ParameterKey(RandomKey root, std::string_view modules);
+// The key of the `number`-th parameter made in a module, from 1. `modules` is the names from the
+// root down without separators ("block_0qkv").
+RandomKey ParameterKey(RandomKey root, std::string_view modules, char number = 1);
 
 // The 32 random bits of element `index` (row-major) of a parameter.
 uint32_t RandomBits(RandomKey key, uint64_t index);
@@ -40,6 +40,9 @@ void FillNormal(RandomKey key, float scale, std::span<float> out);
 
 // N(0, 1) truncated to [-2, 2], * scale.
 void FillTruncatedNormal(RandomKey key, float scale, std::span<float> out);
+
+// U[-1, 1) * scale.
+void FillUniform(RandomKey key, float scale, std::span<float> out);
 
 // The scale that gives a normal truncated at two standard deviations the variance 1 / fan_in.
 float LecunScale(int64_t fan_in);

@@ -11,8 +11,6 @@
 namespace normlab::trainer {
 namespace {
 
-constexpr float kHeadScale = 0.02f;
-
 void CheckPositive(std::string_view name, int64_t value) {
   if (value >= 1) return;
   throw std::runtime_error(std::string(name) + " must be at least 1, not " + std::to_string(value));
@@ -42,7 +40,7 @@ Model RecordModel(const TrainingSettings& settings, Program& program) {
   }
   Value x = FindPlacement(settings.placement).RecordStack(blocks, model.embedded);
   if (settings.final_norm) x = RecordNorm(settings, "final_norm", x);
-  model.logits = Linear("output", settings.vocab_size, Initializer::Normal(kHeadScale), false, x);
+  model.logits = Linear("output", settings.vocab_size, Role::kHead, false, x);
   SoftmaxCrossEntropy(model.logits);
   return model;
 }
@@ -51,7 +49,7 @@ void CheckModelSettings(const TrainingSettings& settings) {
   CheckChoice("model", settings.model, {"decoder"});
   CheckChoice("norm", settings.norm, {"layernorm", "rmsnorm"});
   CheckChoice("ffn", settings.ffn, {"dense"});
-  CheckChoice("init", settings.init, {"flax"});
+  CheckChoice("init", settings.init, {"flax", "gpt2", "xavier", "torch", "fan-in", "deepnorm"});
   FindPlacement(settings.placement);
   CheckPositive("layers", settings.layers);
   CheckPositive("d_model", settings.d_model);

@@ -7,23 +7,47 @@
 
 #include <cstdint>
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace normlab::trainer {
 
+// What a parameter is for. The run's `init` maps it to a distribution (initialization.h); kernels
+// are [..., in, out].
+enum class Role {
+  kConstant,       // norms, scales: one value everywhere
+  kEmbedding,      // [vocab, d]
+  kTiedEmbedding,  // the same, when it is the output head as well
+  kPositions,      // learned positions
+  kHead,           // [d, vocab]
+  kQuery,          // makes queries or keys
+  kQueryKeyValue,  // three matrices side by side
+  kKeyValue,       // two
+  kInput,          // makes values, or is the first layer of a feed-forward branch
+  kGatedInput,     // two of those side by side
+  kOutput,         // ends a branch: W_O, W_2
+  kBias,           // of a linear layer
+};
+
 // How a parameter is filled before the first step.
 struct Initializer {
-  enum class Kind { kConstant, kNormal, kTruncatedNormal };
-  Kind kind = Kind::kConstant;
-  float value = 0;  // the constant, or the scale of the normal
+  Role role = Role::kConstant;
+  float value = 0;     // of a constant
+  int64_t fan_in = 0;  // of a bias: inputs of its layer
 
-  static Initializer Constant(float value) { return {Kind::kConstant, value}; }
-  static Initializer Normal(float scale) { return {Kind::kNormal, scale}; }
-  // Variance 1 / fan_in, truncated at two standard deviations (LeCun et al. 1998).
-  static Initializer Lecun(int64_t fan_in);
+  Initializer() = default;
+  Initializer(Role role) : role(role) {}  // NOLINT: a role says it all for most parameters
+  static Initializer Constant(float value) {
+    Initializer init;
+    init.value = value;
+    return init;
+  }
+  static Initializer Bias(int64_t fan_in) {
+    Initializer init = Role::kBias;
+    init.fan_in = fan_in;
+    return init;
+  }
 };
 
 struct Parameter {
@@ -46,10 +70,6 @@ class ParameterTable {
 
   int64_t buffer_size() const { return buffer_size_; }  // floats, with the gaps between tensors
   int64_t parameter_count() const;                      // without them
-
-  // Fills a buffer of buffer_size() floats with the initial weights of `seed`, exactly those of
-  // Flax.
-  void Initialize(int64_t seed, std::span<float> buffer) const;
 
  private:
   std::vector<Parameter> parameters_;

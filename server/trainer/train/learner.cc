@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "server/trainer/model/initialization.h"
 #include "server/trainer/train/threads.h"
 
 namespace normlab::trainer {
@@ -58,7 +59,7 @@ Learner::Learner(const TrainingSettings& settings) : settings_(settings) {
   CheckModelSettings(settings);
   RecordShares();
   weights_ = Buffer(parameters_.buffer_size());
-  parameters_.Initialize(settings.seed, weights_.span());
+  InitializeParameters(settings, parameters_, weights_.span());
   for (Share& share : shares_) {
     share.gradients = Buffer(parameters_.buffer_size());
     share.program->Finish(weights_.data(), share.gradients.data());

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "server/trainer/model/initialization.h"
 #include "server/trainer/train/spike.h"
 #include "tests/unit/trainer/probe.h"
 
@@ -24,7 +25,7 @@ TEST(AdamW, TwoStepsMatchTheDoublePrecisionExample) {
     parameters.Declare("w/kernel", {1, 37}, Initializer::Constant(1));
     AdamW optimizer(settings, parameters, *kernels);
     Buffer weights(parameters.buffer_size());
-    parameters.Initialize(0, weights.span());
+    InitializeParameters(TrainingSettings(), parameters, weights.span());
     const std::vector<float> first(48, 0.5f);
     const std::vector<float> second(48, -0.25f);
     optimizer.Update(1, 0.1, 0, 48, first.data(), weights.data());
@@ -43,7 +44,7 @@ TEST(AdamW, DecayCanBeLimitedToMatrices) {
   parameters.Declare("a/bias", {8}, Initializer::Constant(1));
   AdamW optimizer(settings, parameters);
   Buffer weights(parameters.buffer_size());
-  parameters.Initialize(0, weights.span());
+  InitializeParameters(TrainingSettings(), parameters, weights.span());
   const std::vector<float> none(32, 0.0f);
   optimizer.Update(1, 0.1, 0, 32, none.data(), weights.data());
   EXPECT_FLOAT_EQ(weights.data()[0], 0.999f);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "server/trainer/model/initialization.h"
 #include "server/trainer/model/model.h"
 #include "server/trainer/trainer.h"
 
@@ -51,7 +52,7 @@ uint64_t Checksum(const ParameterTable& table, const std::vector<float>& buffer)
 uint64_t InitialChecksum(const TrainingSettings& settings) {
   const ParameterTable table = TableOf(settings);
   std::vector<float> buffer(static_cast<size_t>(table.buffer_size()));
-  table.Initialize(settings.seed, buffer);
+  InitializeParameters(settings, table, buffer);
   return Checksum(table, buffer);
 }
 
@@ -70,7 +71,7 @@ TEST(Parameters, InitialisingTheArticlesModelTakesLessThanATenthOfASecond) {
   const ParameterTable table = TableOf(settings);
   std::vector<float> buffer(static_cast<size_t>(table.buffer_size()));
   const std::clock_t start = std::clock();  // processor time: the machine may be busy
-  table.Initialize(settings.seed, buffer);
+  InitializeParameters(settings, table, buffer);
   EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 0.1);
 }
 

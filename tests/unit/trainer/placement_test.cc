@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "server/trainer/model/initialization.h"
 #include "server/trainer/model/model.h"
 #include "tests/unit/trainer/probe.h"
 
@@ -67,7 +68,7 @@ std::vector<float> LogitsWithEmbeddingsScaled(float factor) {
   const Model model = RecordModel(settings, program);
   Buffer weights(parameters.buffer_size());
   Buffer gradients(parameters.buffer_size());
-  parameters.Initialize(7, weights.span());
+  InitializeParameters(settings, parameters, weights.span());
   program.Finish(weights.data(), gradients.data());
   const auto values = [&](ParameterTable::Id id) {
     return weights.span().subspan(static_cast<size_t>(parameters[id].offset),

@@ -12,7 +12,7 @@
 
 namespace normlab::trainer {
 
-// Token embedding [vocab, width], N(0, 1), plus learned positions [1, time, width] from zero.
+// Token embedding [vocab, width] plus learned positions [1, time, width].
 Value Embed(Program& program, int64_t vocab, int64_t width);
 
 // g * (x - mean) / sqrt(variance + epsilon) + b over each row (Ba et al. 2016); parameters
@@ -22,8 +22,9 @@ Value LayerNorm(std::string_view path, double epsilon, Value x);
 // g * x / sqrt(mean(x^2) + epsilon) (Zhang and Sennrich 2019); parameter PATH/scale.
 Value RmsNorm(std::string_view path, double epsilon, Value x);
 
-// x W + b with W [in, out]; parameters PATH/kernel and, if `bias`, PATH/bias.
-Value Linear(std::string_view path, int64_t out, Initializer init, bool bias, Value x);
+// x W + b with W [in, out], drawn as its role says; parameters PATH/kernel and, if `bias`,
+// PATH/bias.
+Value Linear(std::string_view path, int64_t out, Role role, bool bias, Value x);
 
 // softmax(q k^T / sqrt(width / heads)) v for each head, then the heads side by side. qkv is [rows,
 // 3 width]; a causal position sees itself and what is before it.
@@ -33,6 +34,13 @@ Value AttendHeads(int64_t heads, bool causal, Value qkv);
 Value Gelu(Value x);
 
 Value operator+(Value a, Value b);
+
+// A constant times x.
+Value operator*(double factor, Value x);
+
+// x times learned scales PATH [groups], each for width / groups columns side by side: groups = 1 is
+// one scalar, groups = width a vector.
+Value LearnedScale(std::string_view path, int64_t groups, double initial, Value x);
 
 // Cross-entropy of the rows against Program::targets(), kIgnored left out, summed and multiplied
 // with Program::loss_scale(); ends the program.

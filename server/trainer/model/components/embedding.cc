@@ -51,10 +51,9 @@ class EmbeddingComponent final : public Component {
 
 Value Embed(Program& program, int64_t vocab, int64_t width) {
   ParameterTable& parameters = program.parameters();
-  const auto table =
-      parameters.Declare("embedding/embedding", {vocab, width}, Initializer::Normal(1.0f));
+  const auto table = parameters.Declare("embedding/embedding", {vocab, width}, Role::kEmbedding);
   const auto positions =
-      parameters.Declare("position", {1, program.time(), width}, Initializer::Constant(0.0f));
+      parameters.Declare("position", {1, program.time(), width}, Role::kPositions);
   const Value y = program.NewValue(width);
   Record<EmbeddingComponent>(program, table, positions, y);
   return y;

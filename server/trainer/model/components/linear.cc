@@ -59,12 +59,12 @@ class LinearComponent final : public Component {
 
 }  // namespace
 
-Value Linear(std::string_view path, int64_t out, Initializer init, bool bias, Value x) {
+Value Linear(std::string_view path, int64_t out, Role role, bool bias, Value x) {
   ParameterTable& parameters = x.program->parameters();
   const std::string prefix(path);
-  const auto kernel = parameters.Declare(prefix + "/kernel", {x.width(), out}, init);
+  const auto kernel = parameters.Declare(prefix + "/kernel", {x.width(), out}, role);
   std::optional<ParameterTable::Id> bias_id;
-  if (bias) bias_id = parameters.Declare(prefix + "/bias", {out}, Initializer::Constant(0.0f));
+  if (bias) bias_id = parameters.Declare(prefix + "/bias", {out}, Initializer::Bias(x.width()));
   const Value y = x.program->NewValue(x.rows(), out);
   Record<LinearComponent>(*x.program, kernel, bias_id, x, y);
   return y;

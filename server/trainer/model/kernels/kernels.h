@@ -73,6 +73,14 @@ struct Kernels {
   // sums[j] += sum over rows of a[row][j].
   void (*add_column_sums)(const float* a, long rows, long width, float* sums);
 
+  // out (+)= factor * x.
+  void (*scale)(const float* x, float factor, long count, bool accumulate, float* out);
+  // out (+)= x with column c multiplied with factors[c].
+  void (*scale_columns)(const float* x, const float* factors, long rows, long width,
+                        bool accumulate, float* out);
+  // sums[c] += sum over rows of a[row][c] * b[row][c].
+  void (*add_column_products)(const float* a, const float* b, long rows, long width, float* sums);
+
   // The sum of squares in double precision: finite for every finite input, infinite or NaN where
   // the input is.
   double (*sum_of_squares)(const float* a, long count);

@@ -3,6 +3,7 @@
 #include "server/trainer/model/kernels/attention.h"
 #include "server/trainer/model/kernels/kernels.h"
 #include "server/trainer/model/kernels/product.h"
+#include "server/trainer/model/kernels/scaling.h"
 #include "server/trainer/model/kernels/vector.h"
 
 namespace normlab::trainer {
@@ -266,6 +267,9 @@ const Kernels NORMLAB_KERNEL_TABLE = {
     .copy = Copy,
     .fill_rows = FillRows,
     .add_column_sums = AddColumnSums,
+    .scale = Scale,
+    .scale_columns = ScaleColumns,
+    .add_column_products = AddColumnProducts,
     .sum_of_squares = SumOfSquares,
     .adamw = AdamW,
     .exponential = Exponential,
