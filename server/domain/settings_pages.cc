@@ -22,6 +22,8 @@ nlohmann::ordered_json SettingJson(const SettingInfo& setting) {
   if (setting.exclusive_minimum) json["exclusiveMinimum"] = true;
   if (setting.exclusive_maximum) json["exclusiveMaximum"] = true;
   if (!setting.unit.empty()) json["unit"] = setting.unit;
+  if (!setting.choice_prefix.empty()) json["choicePrefix"] = setting.choice_prefix;
+  if (!setting.needs.empty()) json["needs"] = setting.needs;
   return json;
 }
 
@@ -38,9 +40,10 @@ std::string Cell(std::string_view text) {
 std::string MarkdownRow(const SettingInfo& setting) {
   std::string default_text = fmt::format("`{}`", setting.default_text);
   if (setting.HasAuto()) default_text += ": " + setting.auto_help;
-  return fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", setting.name, Cell(setting.help),
+  const std::string needs = setting.needs.empty() ? "" : fmt::format("`{}`", Cell(setting.needs));
+  return fmt::format("| `{}` | {} | {} | {} | {} | {} | {} |\n", setting.name, Cell(setting.help),
                      SettingTypeName(setting.type), Cell(default_text), Cell(AcceptedText(setting)),
-                     setting.unit);
+                     setting.unit, needs);
 }
 
 }  // namespace
@@ -59,8 +62,8 @@ std::string SettingsToMarkdown() {
   for (const std::string& group : SettingGroups()) {
     page += fmt::format(
         "\n## {}\n\n"
-        "| setting | what it is | type | default | accepted | unit |\n"
-        "| --- | --- | --- | --- | --- | --- |\n",
+        "| setting | what it is | type | default | accepted | unit | only with |\n"
+        "| --- | --- | --- | --- | --- | --- | --- |\n",
         group);
     for (const SettingInfo& setting : Settings()) {
       if (setting.group == group) page += MarkdownRow(setting);

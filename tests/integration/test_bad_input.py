@@ -36,7 +36,7 @@ class BadInput(ServerTest):
         self.assert_violation({"learningRate": "NaN"}, "spec.learning_rate", "NaN")
         self.assert_violation({"learningRate": "Infinity"}, "spec.learning_rate", "")
         self.assert_violation({"learningRate": -1}, "spec.learning_rate", "-1")
-        self.assert_violation({"placement": "sideways"}, "spec.placement", "pre, post")
+        self.assert_violation({"placement": "sideways"}, "spec.placement", "pre, post, post-single")
         self.assert_violation({"threads": 1000}, "spec.threads", "1000")
         self.assert_violation({"warmupSteps": 3, "warmupFraction": 0.5}, "spec.warmup_fraction",
                               "warmup_steps")

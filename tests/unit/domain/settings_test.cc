@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
 
 namespace normlab::domain {
 namespace {
@@ -84,8 +87,47 @@ TEST(SettingsTest, WrongTextNamesTheSettingAndChangesNothing) {
   }
   EXPECT_EQ(spec.ByteSizeLong(), 0u);
   EXPECT_EQ(SetFromText(spec, "layers", "0").message(), "layers: 0 is too small; use 1 to 1024");
-  EXPECT_EQ(SetFromText(spec, "placement", "sideways").message(),
-            "placement: \"sideways\" is not a choice; use pre, post");
+  EXPECT_EQ(SetFromText(spec, "final_norm", "maybe").message(),
+            "final_norm: \"maybe\" is not a choice; use auto, on, off");
+}
+
+TEST(SettingsTest, APrefixTakesAnyTextBehindIt) {
+  RunSpec spec;
+  EXPECT_TRUE(SetFromText(spec, "data", "text:alice").ok());
+  EXPECT_EQ(spec.data(), "text:alice");
+  EXPECT_FALSE(SetFromText(spec, "data", "text:").ok());
+  EXPECT_THAT(std::string(SetFromText(spec, "data", "texts").message()), HasSubstr("text:NAME"));
+}
+
+TEST(SettingsTest, ASettingThatDoesNotCountIsRefusedWhereItIsGiven) {
+  RunSpec given;
+  given.set_experts(8);
+  given.set_learning_rate_floor(1e-4);
+  given.set_text_unit("bytes");
+  RunSpec effective = given;
+  FillDefaults(effective);
+  ASSERT_EQ(CheckNeeds(given, effective).size(), 3u);
+  EXPECT_EQ(CheckNeeds(given, effective)[0].field, "spec.experts");
+  EXPECT_THAT(CheckNeeds(given, effective)[0].description, HasSubstr("ffn=switch"));
+  effective.set_ffn("switch");
+  effective.set_schedule("linear");
+  effective.set_data("text:alice");
+  EXPECT_THAT(CheckNeeds(given, effective), testing::IsEmpty());
+}
+
+// Every `needs` names a setting and values that it can have.
+TEST(SettingsTest, NeedsNameRealSettingsAndChoices) {
+  for (const SettingInfo& setting : Settings()) {
+    if (setting.needs.empty()) continue;
+    const size_t equals = setting.needs.find('=');
+    const SettingInfo* other = FindSetting(setting.needs.substr(0, equals));
+    ASSERT_NE(other, nullptr) << setting.needs;
+    std::stringstream values(setting.needs.substr(equals + 1));
+    for (std::string value; std::getline(values, value, '|');) {
+      const bool prefix = value + ":" == other->choice_prefix;
+      EXPECT_TRUE(prefix || std::ranges::count(other->choices, value) == 1) << setting.needs;
+    }
+  }
 }
 
 TEST(SettingsTest, ExclusiveBoundsAreExclusive) {
@@ -140,8 +182,10 @@ TEST(SettingsTest, ValueTextIsTheShortestThatReadsBack) {
 TEST(SettingsTest, JsonHoldsEverySetting) {
   const auto json = nlohmann::json::parse(SettingsToJson());
   ASSERT_EQ(json["settings"].size(), Settings().size());
-  const auto& layers = json["settings"][5];
-  EXPECT_EQ(layers["name"], "layers");
+  const auto& list = json["settings"];
+  const auto found = std::ranges::find(list, "layers", [](const auto& s) { return s["name"]; });
+  ASSERT_NE(found, list.end());
+  const auto& layers = *found;
   EXPECT_EQ(layers["type"], "integer");
   EXPECT_EQ(layers["maximum"], 1024);
 }

@@ -76,6 +76,72 @@ TEST(SpecTest, SettingsThatDoNotFitTogetherAreNamed) {
               ElementsAre(Field(&FieldViolation::field, "spec.threads")));
 }
 
+// What each placement brings along: final norm, norm of queries and keys, kind of norm, weights.
+TEST(SpecTest, EveryPlacementResolvesItsAutos) {
+  const struct {
+    const char* placement;
+    const char* expected;
+  } cases[] = {
+      {"pre", "on off layernorm flax"},
+      {"post", "off off layernorm flax"},
+      {"post-single", "off off layernorm flax"},
+      {"sandwich", "on off layernorm flax"},
+      {"olmo2", "on rms-full rmsnorm flax"},
+      {"normformer", "on off layernorm flax"},
+      {"deepnorm", "off off layernorm deepnorm"},
+      {"admin", "off off layernorm admin"},
+      {"rezero", "off off layernorm flax"},
+      {"layerscale", "on off layernorm flax"},
+      {"b2t", "off off layernorm flax"},
+      {"residual-dual", "off off layernorm flax"},
+      {"mix", "on off layernorm flax"},
+      {"hybrid", "on rms-head rmsnorm flax"},
+      {"hybrid-star", "on rms-head rmsnorm flax"},
+      {"lns", "on off layernorm flax"},
+      {"none", "off off layernorm flax"},
+  };
+  EXPECT_THAT(FindSetting("placement")->choices, SizeIs(std::size(cases)));
+  for (const auto& [placement, expected] : cases) {
+    const v1::RunSpec spec = EffectiveSpec(Spec({{"placement", placement}}));
+    EXPECT_EQ(spec.final_norm() + " " + spec.qk_norm() + " " + spec.norm() + " " + spec.init(),
+              expected)
+        << placement;
+    EXPECT_THAT(CheckSpec(Spec({{"placement", placement}}), kMachine), IsEmpty()) << placement;
+  }
+}
+
+TEST(SpecTest, PartsThatExcludeEachOtherAreRefused) {
+  using Given = std::initializer_list<std::pair<const char*, const char*>>;
+  const struct {
+    Given given;
+    const char* field;
+  } cases[] = {
+      {{{"model", "xl"}, {"placement", "post"}}, "placement"},
+      {{{"model", "encdec"}, {"data", "copy"}, {"placement", "mix"}}, "placement"},
+      {{{"model", "encdec"}}, "data"},
+      {{{"model", "xl"}, {"positions", "learned"}}, "positions"},
+      {{{"model", "xl"}, {"accumulate", "2"}}, "accumulate"},
+      {{{"model", "xl"}, {"causal", "off"}}, "causal"},
+      {{{"attention", "uniform"}, {"positions", "rotary"}}, "positions"},
+      {{{"attention", "uniform"}, {"qk_norm", "rms-head"}}, "qk_norm"},
+      {{{"positions", "rotary"}, {"heads", "64"}}, "positions"},
+      {{{"ffn", "switch"}, {"placement", "normformer"}}, "ffn"},
+      {{{"schedule", "noam"}}, "warmup_steps"},
+      {{{"schedule", "cosine"}, {"learning_rate_floor", "1"}}, "learning_rate_floor"},
+      {{{"init", "deepnorm"}}, "init"},
+      {{{"init", "admin"}}, "init"},
+      {{{"norm", "dyt"}, {"norm_gain", "off"}}, "norm_gain"},
+      {{{"data", "copy"}, {"sequence_length", "2"}}, "sequence_length"},
+      {{{"data", "gaussian"}, {"tie_embeddings", "on"}}, "tie_embeddings"},
+      {{{"data", "text:alice"}, {"vocab_size", "64"}}, "vocab_size"},
+      {{{"experts", "2"}}, "experts"},
+  };
+  for (const auto& [given, field] : cases) {
+    EXPECT_THAT(CheckSpec(Spec(given), kMachine),
+                ElementsAre(Field(&FieldViolation::field, std::string("spec.") + field)));
+  }
+}
+
 TEST(SpecTest, AModelLargerThanTheMachineIsRefusedWithNumbers) {
   const auto wrong =
       CheckSpec(Spec({{"layers", "1024"}, {"d_model", "16384"}, {"heads", "1"}}), kMachine);

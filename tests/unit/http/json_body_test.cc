@@ -61,11 +61,11 @@ TEST(FromJson, LeavesNonFiniteNumbersToTheValidation) {
 
 TEST(FromJson, NamesEveryUnknownFieldAndTheNearest) {
   EXPECT_THAT(
-      Faults(R"({"spec":{"layer":3,"momentumm":1},"displayname":"x","bright":"red"})"),
+      Faults(R"({"spec":{"layer":3,"pace":1},"displayname":"x","bright":"red"})"),
       ElementsAre(FieldViolation{"bright", "no such field"},
                   FieldViolation{"displayname", "no such field, did you mean display_name?"},
                   FieldViolation{"spec.layer", "no such field, did you mean layers?"},
-                  FieldViolation{"spec.momentumm", "no such field"}));
+                  FieldViolation{"spec.pace", "no such field"}));
 }
 
 TEST(FromJson, AnswersAFloodOfFaultsBriefly) {
