@@ -17,6 +17,7 @@ std::string Block::Path(std::string_view name) const {
 
 Value Block::Heads(Value x) const {
   const Value qkv = Linear(Path("qkv"), 3 * x.width(), Role::kQueryKeyValue, settings_.bias, x);
+  if (taps_ != nullptr) taps_->qkv = qkv;
   return AttendHeads(settings_.heads, settings_.causal, qkv);
 }
 

@@ -18,6 +18,7 @@ struct BlockTaps {
   Value input;                  // [rows, d]
   Value output;                 // [rows, d]
   std::vector<Value> branches;  // [rows, d] each, in order: attention, feed-forward
+  Value qkv;                    // [rows, 3 d] as the attention reads it; none where it is another
 };
 
 // Each call records a part with its own parameters under "block_N/". A placement whose block reads

@@ -26,6 +26,7 @@ class Learner {
   explicit Learner(const TrainingSettings& settings);
 
   const ParameterTable& parameters() const { return parameters_; }
+  ParameterTable& parameters() { return parameters_; }  // for recording another program
   std::span<float> weights() { return weights_.span(); }
   std::span<const float> gradients() const { return shares_[0].gradients.span(); }
 

@@ -84,6 +84,10 @@ struct Kernels {
   // The sum of squares in double precision: finite for every finite input, infinite or NaN where
   // the input is.
   double (*sum_of_squares)(const float* a, long count);
+  // The same of a - b.
+  double (*sum_of_squared_differences)(const float* a, const float* b, long count);
+  // The largest magnitude; NaN if there is one.
+  float (*largest)(const float* a, long count);
 
   // AdamW (Loshchilov and Hutter 2019) with decoupled decay: m and v are moving averages of g and
   // g^2; parameters -= rate * (m * m_correction / (sqrt(v * v_correction) + epsilon) + decay *

@@ -222,6 +222,38 @@ double SumOfSquares(const float* a, long count) {
   return total;
 }
 
+double SumOfSquaredDifferences(const float* a, const float* b, long count) {
+  constexpr long kHalf = kLanes / 2;
+  DoubleVector sum = {};
+  long i = 0;
+  for (; i + kHalf <= count; i += kHalf) {
+    const HalfVector d =
+        *reinterpret_cast<const HalfVector*>(a + i) - *reinterpret_cast<const HalfVector*>(b + i);
+    const DoubleVector wide = __builtin_convertvector(d, DoubleVector);
+    sum += wide * wide;
+  }
+  double total = 0;
+  for (; i < count; ++i) {
+    const double d = a[i] - b[i];
+    total += d * d;
+  }
+  for (long lane = 0; lane < kHalf; ++lane) total += sum[lane];
+  return total;
+}
+
+float Largest(const float* a, long count) {
+  Vector highest = {};
+  Vector not_a_number = {};
+  for (long i = 0; i < count; i += kLanes) {
+    const Vector x = LoadPart(a + i, count - i);
+    const Vector magnitude = x < 0.0f ? -x : x;
+    highest = magnitude > highest ? magnitude : highest;
+    not_a_number = x != x ? x : not_a_number;
+  }
+  const float nan = Sum(not_a_number);
+  return nan != nan ? nan : Maximum(highest);
+}
+
 void AdamW(const float* gradients, long count, float rate, float beta1, float beta2, float epsilon,
            float decay, float m_correction, float v_correction, float* parameters, float* m,
            float* v) {
@@ -271,6 +303,8 @@ const Kernels NORMLAB_KERNEL_TABLE = {
     .scale_columns = ScaleColumns,
     .add_column_products = AddColumnProducts,
     .sum_of_squares = SumOfSquares,
+    .sum_of_squared_differences = SumOfSquaredDifferences,
+    .largest = Largest,
     .adamw = AdamW,
     .exponential = Exponential,
     .hyperbolic_tangent = HyperbolicTangent,
