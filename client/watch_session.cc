@@ -200,6 +200,19 @@ std::string EventJson(const WatchRunsResponse& event) {
   }
 }
 
+WatchTask TaskOfRuns(std::vector<Run> runs) {
+  WatchTask task;
+  task.again = "normlab watch";
+  for (const Run& run : runs) {
+    task.request.add_runs(run.id());
+    task.again += " " + run.id();
+  }
+  task.title =
+      runs.size() == 1 ? runs.front().display_name() : fmt::format("{} runs", runs.size());
+  task.runs = std::move(runs);
+  return task;
+}
+
 absl::StatusOr<WatchOutcome> Watch(Context& context, const WatchTask& task) {
   InterruptGuard guard;
   WatchModel model(task.runs);

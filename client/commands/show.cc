@@ -14,6 +14,7 @@
 namespace normlab::client {
 namespace {
 
+using google::protobuf::util::TimeUtil;
 using normlab::v1::Attempt;
 using normlab::v1::Run;
 
@@ -41,17 +42,22 @@ std::string GivenSettings(const Run& run) {
   return given.empty() ? "all at their defaults" : given;
 }
 
+// Time with a device: what a run waited and was paused does not count.
+double TrainingSeconds(const Run& run) {
+  double seconds = 0;
+  for (const Attempt& attempt : run.attempts()) {
+    const auto end =
+        attempt.has_end_time() ? attempt.end_time() : TimeUtil::GetCurrentTime();
+    seconds += static_cast<double>(TimeUtil::DurationToMicroseconds(end - attempt.start_time()));
+  }
+  return seconds * 1e-6;
+}
+
 void PrintTimes(const Run& run, Terminal& terminal) {
   if (run.has_create_time()) Line(terminal, "created", LocalTime(run.create_time()));
   if (run.has_start_time()) Line(terminal, "started", LocalTime(run.start_time()));
-  if (!run.has_end_time()) return;
-  std::string ended = LocalTime(run.end_time());
-  if (run.has_start_time()) {
-    const auto took = run.end_time() - run.start_time();
-    ended += fmt::format(" after {}",
-                         DurationText(static_cast<double>(took.seconds()) + took.nanos() * 1e-9));
-  }
-  Line(terminal, "ended", ended);
+  if (run.has_end_time()) Line(terminal, "ended", LocalTime(run.end_time()));
+  if (run.attempts_size() > 0) Line(terminal, "trained for", DurationText(TrainingSeconds(run)));
 }
 
 void PrintSummary(const Run& run, Terminal& terminal) {
@@ -60,6 +66,8 @@ void PrintSummary(const Run& run, Terminal& terminal) {
     return present ? exporter::ShortNumberText(value) : "";
   };
   Line(terminal, "final loss", number(summary.has_final_loss(), summary.final_loss()));
+  Line(terminal, "validation loss",
+       number(summary.has_validation_loss(), summary.validation_loss()));
   Line(terminal, "smallest loss", number(summary.has_min_loss(), summary.min_loss()));
   Line(terminal, "gradient norm",
        number(summary.has_final_gradient_norm(), summary.final_gradient_norm()));
@@ -75,6 +83,9 @@ void PrintSummary(const Run& run, Terminal& terminal) {
     Line(terminal, "arithmetic",
          fmt::format("{:.3g} GFLOP a step", summary.flops_per_step() / 1e9));
   }
+  if (summary.has_memory_bytes()) {
+    Line(terminal, "memory", BytesText(static_cast<int64_t>(summary.memory_bytes())));
+  }
   Line(terminal, "instructions", Clean(summary.instruction_set()));
 }
 
@@ -83,7 +94,11 @@ void PrintAttempts(const Run& run, Terminal& terminal) {
     std::string text = fmt::format("{} on {}, step {}", attempt.number(), Clean(attempt.device()),
                                    CountText(attempt.last_step()));
     if (attempt.resumed_from_step() > 0) {
-      text += fmt::format(", from the checkpoint of step {}", attempt.resumed_from_step());
+      text += fmt::format(", from the checkpoint of step {}",
+                          CountText(attempt.resumed_from_step()));
+    }
+    if (attempt.checkpoint_step() > 0) {
+      text += fmt::format(", has a checkpoint of step {}", CountText(attempt.checkpoint_step()));
     }
     Line(terminal, "attempt", text);
   }
@@ -95,6 +110,7 @@ void PrintRun(const Run& run, Terminal& terminal) {
   Line(terminal, "state", StateText(run.state(), terminal.style()));
   Line(terminal, "waits for", Clean(run.wait_reason()));
   Line(terminal, "reason", Clean(run.end_reason()));
+  if (run.state() == Run::STATE_PAUSED) Line(terminal, "go on with", "normlab resume " + run.id());
   Line(terminal, "experiment", run.experiment());
   Line(terminal, "user", Clean(run.user()));
   Line(terminal, "device", Clean(run.device()));

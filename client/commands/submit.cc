@@ -25,12 +25,7 @@ struct Options {
 };
 
 int WatchRun(Context& context, const Run& run) {
-  WatchTask task;
-  task.title = run.display_name();
-  task.request.add_runs(run.id());
-  task.runs = {run};
-  task.again = "normlab watch " + run.id();
-  const absl::StatusOr<WatchOutcome> outcome = Watch(context, task);
+  const absl::StatusOr<WatchOutcome> outcome = Watch(context, TaskOfRuns({run}));
   return outcome.ok() ? outcome->exit_code() : context.Fail(outcome.status());
 }
 

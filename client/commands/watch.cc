@@ -21,8 +21,8 @@ struct Options {
 };
 
 absl::StatusOr<WatchTask> TaskOf(ApiClient& client, const Options& options) {
-  WatchTask task;
   if (!options.experiment.empty()) {
+    WatchTask task;
     normlab::v1::GetExperimentRequest request;
     request.set_id(options.experiment);
     const absl::StatusOr<Experiment> experiment =
@@ -36,15 +36,7 @@ absl::StatusOr<WatchTask> TaskOf(ApiClient& client, const Options& options) {
   }
   absl::StatusOr<std::vector<Run>> runs = ResolveRuns(client, options.references);
   if (!runs.ok()) return runs.status();
-  task.again = "normlab watch";
-  for (const Run& run : *runs) {
-    task.request.add_runs(run.id());
-    task.again += " " + run.id();
-  }
-  task.title =
-      runs->size() == 1 ? runs->front().display_name() : fmt::format("{} runs", runs->size());
-  task.runs = *std::move(runs);
-  return task;
+  return TaskOfRuns(*std::move(runs));
 }
 
 int WatchCommand(Context& context, const Options& options) {
@@ -71,7 +63,8 @@ void AddWatch(CLI::App& program, Context& context) {
   command->footer(
       "Examples:\n  normlab watch 01J9ZK\n  normlab watch 01J9ZK 01J9ZM\n"
       "  normlab watch 01J9ZK --json   events, one a line: run, attempt, points, progress, end\n"
-      "\nThe exit code says how the runs ended: 0, 1 failed or cancelled, 5 diverged.");
+      "\nThe exit code says how the runs ended: 0, 1 failed or cancelled, 5 diverged. A paused\n"
+      "run has not ended: watching goes on until somebody resumes it and it ends.");
   command->callback([&context, options] { context.exit_code = WatchCommand(context, *options); });
 }
 

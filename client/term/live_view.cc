@@ -142,6 +142,7 @@ double RemainingSeconds(const WatchedRun& run) {
 
 std::string RunRemark(const Run& run) {
   if (run.state() == Run::STATE_QUEUED) return run.wait_reason();
+  if (run.state() == Run::STATE_PAUSED) return "go on with: normlab resume " + run.id();
   if (run.state() == Run::STATE_SUCCEEDED) return "";
   return IsTerminal(run.state()) ? run.end_reason() : "";
 }
@@ -161,7 +162,8 @@ std::vector<std::string> LiveFrame(const WatchModel& model, const LiveFrameInput
   const size_t room = static_cast<size_t>(std::max(1, size.rows - 4));
   size_t left_out = 0;
   for (const WatchedRun& run : model.runs()) {
-    const bool quiet = run.ended || run.run.state() == Run::STATE_QUEUED;
+    const bool quiet = run.ended || run.run.state() == Run::STATE_QUEUED ||
+                       run.run.state() == Run::STATE_PAUSED;
     if (model.runs().size() > room && (quiet || lines.size() >= room + 1)) {
       ++left_out;
       continue;

@@ -10,6 +10,7 @@
 #define NORMLAB_SERVER_APP_API_H_
 
 #include <cstdint>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -51,6 +52,13 @@ class Watch {
   virtual void OnReady(std::function<void()> wake) = 0;
 };
 
+// A checkpoint's file, open: it stays readable when the run goes on and replaces it.
+struct OpenCheckpoint {
+  std::ifstream file;
+  int64_t step = 0;
+  int64_t bytes = 0;
+};
+
 // Numbers for /metrics.
 struct ServerMetrics {
   int64_t queued_runs = 0;
@@ -74,6 +82,11 @@ class Api {
   virtual absl::StatusOr<v1::ListRunsResponse> ListRuns(const Principal&,
                                                         const v1::ListRunsRequest&) = 0;
   virtual absl::StatusOr<v1::Run> CancelRun(const Principal&, const v1::CancelRunRequest&) = 0;
+  virtual absl::StatusOr<v1::Run> PauseRun(const Principal&, const v1::PauseRunRequest&) = 0;
+  virtual absl::StatusOr<v1::Run> ResumeRun(const Principal&, const v1::ResumeRunRequest&) = 0;
+  // The latest one of a run.
+  virtual absl::StatusOr<OpenCheckpoint> ReadCheckpoint(const Principal&,
+                                                        const v1::ReadCheckpointRequest&) = 0;
   virtual absl::StatusOr<v1::ReadSeriesResponse> ReadSeries(const Principal&,
                                                             const v1::ReadSeriesRequest&) = 0;
   virtual absl::StatusOr<std::unique_ptr<Watch>> WatchRuns(const Principal&,

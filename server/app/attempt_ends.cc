@@ -31,9 +31,15 @@ AttemptEnd EndOf(const AttemptRow& attempt, const executor::ExitReport& report,
     case Finished::OUTCOME_DIVERGED: end.outcome = AttemptEnd::Outcome::kDiverged; break;
     case Finished::OUTCOME_STOPPED: end.outcome = AttemptEnd::Outcome::kStopped; break;
     case Finished::OUTCOME_FAILED: end.outcome = AttemptEnd::Outcome::kFailed; break;
+    case Finished::OUTCOME_PAUSED: end.outcome = AttemptEnd::Outcome::kPaused; break;
     default: break;
   }
   end.outcome_reason = attempt.outcome_reason;
+  if (end.outcome == AttemptEnd::Outcome::kPaused && attempt.checkpoint_step == 0) {
+    // Nothing to go on from: steps would be lost without a word.
+    end.outcome = AttemptEnd::Outcome::kFailed;
+    end.outcome_reason = "the trainer paused without a checkpoint";
+  }
   end.exit_code = report.exit_code;
   end.exit_signal = report.exit_signal;
   end.lost = report.lost;
@@ -93,12 +99,13 @@ absl::Status Dispatcher::RecoverOne(const v1::Run& run) {
   LogInfo("run taken over", {{"run", run.id()},
                              {"attempt", StrCat(attempt.number)},
                              {"shepherd", StrCat(shepherd->pid)}});
+  // One that is pausing is told so when its trainer calls.
   if (run.state() == v1::Run::STATE_CANCELLING) executor_->Terminate(key, options_.cancel_grace);
   return absl::OkStatus();
 }
 
 // The attempt's processes were never started (or never got as far as saying so, in which case the
-// trainer is turned away when it calls): the run goes back into the queue.
+// trainer is turned away when it calls): the run goes back into the queue, or is paused, as asked.
 absl::Status Dispatcher::Requeue(const AttemptRow& attempt, const std::string& wait_reason) {
   LogInfo("attempt was not launched", {{"run", attempt.run}, {"attempt", StrCat(attempt.number)}});
   return store_.writer().Write([&](WriteContext& context) {
@@ -110,6 +117,8 @@ absl::Status Dispatcher::Requeue(const AttemptRow& attempt, const std::string& w
       } else if (changed.state() == v1::Run::STATE_CANCELLING) {
         changed.set_state(v1::Run::STATE_CANCELLED);
         changed.set_end_reason("cancelled before the first step");
+      } else if (changed.state() == v1::Run::STATE_PAUSING && attempt.persisted_sequence == 0) {
+        changed.set_state(v1::Run::STATE_PAUSED);
       } else {
         // It had been running, and then somebody removed its folder.
         changed.set_state(v1::Run::STATE_FAILED);
@@ -172,7 +181,7 @@ absl::Status Dispatcher::Finish(const Exit& exit) {
   }
   const std::string spool_fault = ReadOutSpool(attempt, status);
   if (!status.ok()) return status;
-  domain::TerminalState ended{};
+  domain::StateAndReason ended{};
   status = store_.writer().Write([&](WriteContext& context) -> absl::Status {
     absl::StatusOr<AttemptRow> row = storage::ReadLatestAttempt(context.database, exit.key.run);
     if (!row.ok()) return row.status();
@@ -185,6 +194,7 @@ absl::Status Dispatcher::Finish(const Exit& exit) {
       if (domain::IsTerminal(run.state())) return absl::OkStatus();
       ended = domain::StateAfter(end, run.state() == v1::Run::STATE_CANCELLING);
       run.set_state(ended.state);
+      if (ended.state == v1::Run::STATE_PAUSED) return absl::OkStatus();
       run.set_end_reason(ended.reason);
       if (end.exit_code) run.set_exit_code(*end.exit_code);
       if (end.exit_signal) run.set_exit_signal(*end.exit_signal);
@@ -192,7 +202,7 @@ absl::Status Dispatcher::Finish(const Exit& exit) {
     });
   });
   if (!status.ok()) return status;
-  LogInfo("run ended", {{"run", exit.key.run},
+  LogInfo("attempt ended", {{"run", exit.key.run},
                         {"state", std::string(domain::StateWord(ended.state))},
                         {"reason", ended.reason}});
   // Everything in it is stored; only what could not be read is worth keeping.
@@ -202,7 +212,7 @@ absl::Status Dispatcher::Finish(const Exit& exit) {
   }
   {
     MutexLock lock(mutex_);
-    stops_.erase(attempt.id);
+    trainers_.erase(attempt.id);
   }
   Release(exit.key.run);
   return absl::OkStatus();

@@ -220,6 +220,10 @@ absl::Status Dispatcher::CreateAttempt(const scheduler::Placement& placement,
     row.run = placement.run;
     row.device = scheduler::JoinDevices(placement.devices);
     row.token_sha256 = Sha256Hex(token);
+    const absl::StatusOr<AttemptRow> checkpoint =
+        storage::ReadLatestCheckpoint(context.database, placement.run);
+    if (!checkpoint.ok() && !absl::IsNotFound(checkpoint.status())) return checkpoint.status();
+    if (checkpoint.ok()) row.resumed_from_step = checkpoint->checkpoint_step;
     absl::StatusOr<AttemptRow> inserted = storage::InsertAttempt(context, std::move(row));
     if (!inserted.ok()) return inserted.status();
     attempt = *std::move(inserted);
@@ -238,6 +242,7 @@ absl::Status Dispatcher::CreateAttempt(const scheduler::Placement& placement,
     v1::Attempt& message = *started.mutable_attempt()->mutable_attempt();
     message.set_number(attempt.number);
     message.set_device(attempt.device);
+    message.set_resumed_from_step(attempt.resumed_from_step);
     *message.mutable_start_time() =
         google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(context.wall_micros);
     context.Publish(placement.run, std::move(started));
@@ -254,7 +259,9 @@ void Dispatcher::Launch(const AttemptRow& created, const std::string& token, int
   request.threads = static_cast<int32_t>(threads);
   request.directory = DirectoryOf(attempt);
   request.endpoint_file = options_.data_dir / "endpoint.json";
-  const absl::StatusOr<executor::ProcessIdentity> shepherd = executor_->Launch(request);
+  const absl::Status made = options_.files->MakeCheckpoints(attempt.run);
+  const absl::StatusOr<executor::ProcessIdentity> shepherd =
+      made.ok() ? executor_->Launch(request) : made;
   if (!shepherd.ok()) {
     FailStart(attempt, shepherd.status());
     return;
@@ -319,85 +326,4 @@ void Dispatcher::Release(const std::string& run) {
   }
 }
 
-// --- what others ask ---
-
-absl::Status Dispatcher::Cancel(const std::string& run_id, const std::string& user) {
-  bool active = false;
-  AttemptRow attempt;
-  absl::Status status = store_.writer().Write([&](WriteContext& context) {
-    absl::Status written = storage::UpdateRun(context, run_id, [&](v1::Run& run) {
-      if (domain::IsTerminal(run.state())) {
-        return absl::FailedPreconditionError(
-            StrCat("run ", run_id, " has already ended (", domain::StateWord(run.state()), ")"));
-      }
-      active = domain::IsActive(run.state());
-      run.set_state(active ? v1::Run::STATE_CANCELLING : v1::Run::STATE_CANCELLED);
-      run.clear_wait_reason();
-      if (!active) run.set_end_reason(StrCat("cancelled by ", user, " while it was queued"));
-      return absl::OkStatus();
-    });
-    if (!written.ok() || !active) return written;
-    absl::StatusOr<AttemptRow> latest = storage::ReadLatestAttempt(context.database, run_id);
-    if (latest.ok()) attempt = *std::move(latest);
-    return latest.status();
-  });
-  if (!status.ok()) return status;
-  LogInfo("run cancelled", {{"run", run_id}, {"by", user}});
-  if (!active) {
-    Wake();  // others may wait behind it
-    return absl::OkStatus();
-  }
-  executor_->Terminate({run_id, attempt.number}, options_.cancel_grace);
-  std::function<void()> stop;
-  {
-    MutexLock lock(mutex_);
-    if (const auto found = stops_.find(attempt.id); found != stops_.end()) stop = found->second;
-  }
-  if (stop) stop();
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Dispatcher::Attached> Dispatcher::Attach(const std::string& run_id, int32_t number,
-                                                        const std::string& token,
-                                                        std::function<void()> stop) {
-  Attached attached;
-  v1::Run::State state = v1::Run::STATE_UNSPECIFIED;
-  absl::Status status = store_.Read([&](storage::Database& database) -> absl::Status {
-    const absl::Status refused = absl::PermissionDeniedError(
-        StrCat("attempt ", number, " of run ", run_id, " is not running here"));
-    absl::StatusOr<AttemptRow> attempt = storage::ReadLatestAttempt(database, run_id);
-    if (!attempt.ok()) return absl::IsNotFound(attempt.status()) ? refused : attempt.status();
-    if (attempt->number != number || attempt->end_time.has_value() ||
-        !EqualSecrets(attempt->token_sha256, Sha256Hex(token))) {
-      return refused;
-    }
-    absl::StatusOr<v1::Run> run = storage::ReadRun(database, run_id);
-    if (!run.ok()) return run.status();
-    state = run->state();
-    attached = {attempt->id, run->effective_spec(), attempt->device,
-                attempt->persisted_sequence};
-    return absl::OkStatus();
-  });
-  if (!status.ok()) return status;
-  bool cancelling = state == v1::Run::STATE_CANCELLING;
-  if (state == v1::Run::STATE_STARTING) {
-    status = store_.writer().Write([&](WriteContext& context) {
-      return storage::UpdateRun(context, run_id, [&](v1::Run& changed) {
-        if (!domain::IsActive(changed.state())) {
-          return absl::PermissionDeniedError(StrCat("run ", run_id, " has ended"));
-        }
-        cancelling = changed.state() == v1::Run::STATE_CANCELLING;
-        if (changed.state() == v1::Run::STATE_STARTING) changed.set_state(v1::Run::STATE_RUNNING);
-        return absl::OkStatus();
-      });
-    });
-    if (!status.ok()) return status;
-  }
-  {
-    MutexLock lock(mutex_);
-    stops_[attached.attempt_id] = stop;
-  }
-  if (cancelling) stop();
-  return attached;
-}
 }  // namespace normlab::app

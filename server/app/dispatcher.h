@@ -19,6 +19,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "normlab/worker/v1/worker.pb.h"
+#include "server/app/run_files.h"
 #include "server/base/clock.h"
 #include "server/base/mutex.h"
 #include "server/executor/executor.h"
@@ -33,6 +35,7 @@ class Dispatcher {
       std::function<std::unique_ptr<executor::Executor>(executor::Executor::ExitCallback)>;
   struct Options {
     std::filesystem::path data_dir;
+    const RunFiles* files = nullptr;
     std::vector<scheduler::Device> devices;
     MakeExecutor make_executor;
     std::chrono::milliseconds cancel_grace = std::chrono::seconds(10);
@@ -51,25 +54,38 @@ class Dispatcher {
   // Something may be startable. Any thread.
   void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Ends a run; waits for the commit. FAILED_PRECONDITION when it has ended, NOT_FOUND.
+  // In run_requests.cc. Each waits for the commit; NOT_FOUND when there is no such run,
+  // FAILED_PRECONDITION with a sentence when it is not in a state for that. Any thread.
+
+  // Ends a run. Its trainer is killed if it takes longer than cancel_grace.
   absl::Status Cancel(const std::string& run, const std::string& user);
+  // Makes a run give its device back. A trainer writes a checkpoint after its present step and
+  // ends; it may take as long as it needs. Asking again changes nothing.
+  absl::Status Pause(const std::string& run, const std::string& user);
+  // Queues a paused run again, at its old place. Its next attempt goes on from the latest
+  // checkpoint.
+  absl::Status Resume(const std::string& run, const std::string& user);
 
   std::vector<scheduler::Device> Devices() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // --- trainers ---
 
+  // What a trainer can be told; called from any thread, any number of times.
+  struct Trainer {
+    std::function<void()> stop;
+    std::function<void()> pause;
+  };
   struct Attached {
     int64_t attempt_id = 0;
-    v1::RunSpec effective_spec;
-    std::string device;
-    uint64_t persisted_sequence = 0;
+    worker::v1::Assignment assignment;
   };
   // A trainer says who it is. PERMISSION_DENIED unless this is the living attempt of the run with
-  // its token. `stop` is called (any thread, perhaps before this returns) when it is to end; a
-  // later Attach of the same attempt takes the place of this one. Writes only the first time: a
-  // trainer whose server has no disk space left is still let in, and waits.
+  // its token. `trainer` is told (perhaps before this returns) when it is to end; a later Attach of
+  // the same attempt takes the place of this one. Writes only the first time: a trainer whose
+  // server has no disk space left is still let in, and waits.
   absl::StatusOr<Attached> Attach(const std::string& run, int32_t number, const std::string& token,
-                                  std::function<void()> stop) ABSL_LOCKS_EXCLUDED(mutex_);
+                                  Trainer trainer) ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   struct Exit {
     executor::AttemptKey key;
@@ -93,6 +109,16 @@ class Dispatcher {
   void Lease(const std::string& run, const std::string& name, const std::vector<std::string>& ids)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // In run_requests.cc:
+  // Changes a run's state; `attempt` is then its latest one if the run is active, else untouched.
+  absl::Status Change(const std::string& run, const std::function<absl::Status(v1::Run&)>& change,
+                      storage::AttemptRow& attempt);
+  // The trainer of an attempt, or one that hears nothing while none is attached.
+  Trainer TrainerOf(const storage::AttemptRow& attempt) const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Attached> Welcome(storage::Database& database, const std::string& run,
+                                   int32_t number, const std::string& token,
+                                   v1::Run::State& state) const;
+
   // In attempt_ends.cc:
   static bool WorthRetrying(const absl::Status& status);
   absl::Status Finish(const Exit& exit);
@@ -111,7 +137,7 @@ class Dispatcher {
   CondVar ready_;
   std::vector<scheduler::Device> devices_ ABSL_GUARDED_BY(mutex_);
   std::deque<Exit> exits_ ABSL_GUARDED_BY(mutex_);
-  std::map<int64_t, std::function<void()>> stops_ ABSL_GUARDED_BY(mutex_);  // by attempt id
+  std::map<int64_t, Trainer> trainers_ ABSL_GUARDED_BY(mutex_);  // by attempt id
   bool work_ ABSL_GUARDED_BY(mutex_) = true;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   // Dispatcher's thread only:

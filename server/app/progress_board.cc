@@ -9,7 +9,8 @@ void ProgressBoard::Note(const std::vector<domain::EventPtr>& events) {
   for (const domain::EventPtr& event : events) {
     if (event->message().has_progress()) {
       progress_[event->run()] = event->message().progress().progress();
-    } else if (event->message().has_end()) {
+    } else if (event->message().has_end() ||
+               event->message().run().state() == v1::Run::STATE_PAUSED) {
       progress_.erase(event->run());
     }
   }

@@ -83,6 +83,7 @@ v1::Run ServerApi::Prepare(const Principal& principal, const v1::Run& wanted,
   *run.mutable_spec() = wanted.spec();
   if (wrong.size() == before) {
     *run.mutable_effective_spec() = domain::EffectiveSpec(wanted.spec());
+    CheckFiles(prefix, *run.mutable_effective_spec(), wrong);
     if (run.display_name().empty()) run.set_display_name(NameFromSpec(run.effective_spec()));
     const std::string device = wanted.device().empty() ? "auto" : wanted.device();
     const std::string never = scheduler::WhyNever(device, run.effective_spec().threads(),
@@ -121,6 +122,7 @@ absl::StatusOr<v1::Run> ServerApi::CreateRun(const Principal& principal,
   if (!wrong.empty()) return domain::InvalidFields(wrong);
   if (request.validate_only()) return run;
   run.set_id(ids_.Next(parts_.clock.WallMicros()));
+  if (absl::Status status = KeepInit(run); !status.ok()) return status;
   absl::StatusOr<v1::Run> stored;
   absl::Status status = parts_.store.writer().Write([&](storage::WriteContext& context) {
     if (auto written = storage::InsertRun(context, run); !written.ok()) return written;
@@ -191,15 +193,31 @@ absl::Status ServerApi::CheckOwner(const Principal& principal, const std::string
   });
 }
 
-absl::StatusOr<v1::Run> ServerApi::CancelRun(const Principal& principal,
-                                             const v1::CancelRunRequest& request) {
-  if (absl::Status status = CheckId("id", request.id()); !status.ok()) return status;
-  if (absl::Status status = CheckOwner(principal, request.id()); !status.ok()) return status;
-  absl::Status status = parts_.dispatcher.Cancel(request.id(), principal.user);
+absl::StatusOr<v1::Run> ServerApi::ChangeRun(
+    const Principal& principal, const std::string& id,
+    absl::Status (Dispatcher::*change)(const std::string& run, const std::string& user)) {
+  if (absl::Status status = CheckId("id", id); !status.ok()) return status;
+  if (absl::Status status = CheckOwner(principal, id); !status.ok()) return status;
+  absl::Status status = (parts_.dispatcher.*change)(id, principal.user);
   if (!status.ok()) return status;
   v1::GetRunRequest get;
-  get.set_id(request.id());
+  get.set_id(id);
   return GetRun(principal, get);
+}
+
+absl::StatusOr<v1::Run> ServerApi::CancelRun(const Principal& principal,
+                                             const v1::CancelRunRequest& request) {
+  return ChangeRun(principal, request.id(), &Dispatcher::Cancel);
+}
+
+absl::StatusOr<v1::Run> ServerApi::PauseRun(const Principal& principal,
+                                            const v1::PauseRunRequest& request) {
+  return ChangeRun(principal, request.id(), &Dispatcher::Pause);
+}
+
+absl::StatusOr<v1::Run> ServerApi::ResumeRun(const Principal& principal,
+                                             const v1::ResumeRunRequest& request) {
+  return ChangeRun(principal, request.id(), &Dispatcher::Resume);
 }
 
 absl::StatusOr<v1::ReadSeriesResponse> ServerApi::ReadSeries(
@@ -352,7 +370,10 @@ absl::StatusOr<v1::Experiment> ServerApi::CreateExperiment(
     runs.push_back(std::move(run));
   }
   if (!wrong.empty()) return domain::InvalidFields(wrong);
-  for (v1::Run& run : runs) run.set_id(ids_.Next(parts_.clock.WallMicros()));
+  for (v1::Run& run : runs) {
+    run.set_id(ids_.Next(parts_.clock.WallMicros()));
+    if (absl::Status status = KeepInit(run); !status.ok()) return status;
+  }
   absl::StatusOr<v1::Experiment> stored;
   absl::Status status = parts_.store.writer().Write([&](storage::WriteContext& context) {
     absl::Status written = storage::InsertExperiment(context, experiment);
@@ -463,6 +484,7 @@ ServerMetrics ServerApi::Metrics() {
             database.Prepared("SELECT state, count(*) FROM runs WHERE state <= 6 GROUP BY state");
         while (select.Step()) {
           const auto state = static_cast<v1::Run::State>(select.Integer(0));
+          if (state == v1::Run::STATE_PAUSED) continue;  // neither trains nor waits for a device
           (domain::IsActive(state) ? metrics.active_runs : metrics.queued_runs) +=
               select.Integer(1);
         }

@@ -12,10 +12,12 @@
 #include "server/app/dispatcher.h"
 #include "server/app/pool.h"
 #include "server/app/progress_board.h"
+#include "server/app/run_files.h"
 #include "server/app/users.h"
 #include "server/base/clock.h"
 #include "server/base/ids.h"
 #include "server/domain/spec.h"
+#include "server/storage/runs.h"
 #include "server/storage/store.h"
 #include "server/stream/hub.h"
 
@@ -27,6 +29,7 @@ class ServerApi : public Api {
     storage::Store& store;
     stream::Hub& hub;
     Dispatcher& dispatcher;
+    const RunFiles& files;
     Users& users;
     ProgressBoard& progress;
     Pool& pool;
@@ -44,6 +47,10 @@ class ServerApi : public Api {
   absl::StatusOr<v1::ListRunsResponse> ListRuns(const Principal&,
                                                 const v1::ListRunsRequest&) override;
   absl::StatusOr<v1::Run> CancelRun(const Principal&, const v1::CancelRunRequest&) override;
+  absl::StatusOr<v1::Run> PauseRun(const Principal&, const v1::PauseRunRequest&) override;
+  absl::StatusOr<v1::Run> ResumeRun(const Principal&, const v1::ResumeRunRequest&) override;
+  absl::StatusOr<OpenCheckpoint> ReadCheckpoint(const Principal&,
+                                                const v1::ReadCheckpointRequest&) override;
   absl::StatusOr<v1::ReadSeriesResponse> ReadSeries(const Principal&,
                                                     const v1::ReadSeriesRequest&) override;
   absl::StatusOr<std::unique_ptr<Watch>> WatchRuns(const Principal&,
@@ -70,7 +77,18 @@ class ServerApi : public Api {
                   std::vector<domain::FieldViolation>& wrong);
   absl::StatusOr<std::vector<v1::Run>> RunsOf(const v1::CreateExperimentRequest& request,
                                               const v1::Preset* preset);
+  // Finds the files that data and init_from name; a run in the latter is then named by its id.
+  void CheckFiles(const std::string& prefix, v1::RunSpec& effective,
+                  std::vector<domain::FieldViolation>& wrong);
+  // Run and step of the latest checkpoint of the run that `text` stands for.
+  absl::StatusOr<storage::AttemptRow> FindCheckpoint(const std::string& text);
+  // Before the run is stored: keeps the checkpoint of another run that it starts from.
+  absl::Status KeepInit(const v1::Run& run);
   absl::Status CheckOwner(const Principal& principal, const std::string& run);
+  // What cancelling, pausing and resuming have in common.
+  absl::StatusOr<v1::Run> ChangeRun(const Principal& principal, const std::string& id,
+                                    absl::Status (Dispatcher::*change)(const std::string& run,
+                                                                       const std::string& user));
 
   const Parts parts_;
   const std::chrono::steady_clock::time_point started_;

@@ -21,7 +21,7 @@ std::string WithStep(std::string reason, int64_t last_step) {
                 last_step > 0 ? StrCat(" after step ", last_step) : " before the first step");
 }
 
-TerminalState StateWithoutOutcome(const AttemptEnd& end) {
+StateAndReason StateWithoutOutcome(const AttemptEnd& end) {
   if (end.lost) {
     return {Run::STATE_FAILED,
             StrCat(WithStep("the trainer was lost", end.last_step), ": ", end.detail)};
@@ -60,11 +60,16 @@ bool MayFollow(RunState from, RunState to) {
       return from == Run::STATE_QUEUED;
     case Run::STATE_RUNNING:
       return from == Run::STATE_STARTING;
-    case Run::STATE_CANCELLING:
+    case Run::STATE_PAUSING:
       return from == Run::STATE_STARTING || from == Run::STATE_RUNNING;
+    case Run::STATE_PAUSED:
+      return from == Run::STATE_QUEUED || (IsActive(from) && from != Run::STATE_CANCELLING);
+    case Run::STATE_CANCELLING:
+      return from == Run::STATE_STARTING || from == Run::STATE_RUNNING ||
+             from == Run::STATE_PAUSING;
     case Run::STATE_CANCELLED:
       return from == Run::STATE_QUEUED || from == Run::STATE_STARTING ||
-             from == Run::STATE_CANCELLING;
+             from == Run::STATE_PAUSED || from == Run::STATE_CANCELLING;
     case Run::STATE_SUCCEEDED:
     case Run::STATE_FAILED:
     case Run::STATE_DIVERGED:
@@ -104,7 +109,7 @@ std::string_view StateWord(RunState state) {
   }
 }
 
-TerminalState StateAfter(const AttemptEnd& end, bool cancelling) {
+StateAndReason StateAfter(const AttemptEnd& end, bool cancelling) {
   using Outcome = AttemptEnd::Outcome;
   switch (end.outcome) {
     case Outcome::kSucceeded:
@@ -113,6 +118,9 @@ TerminalState StateAfter(const AttemptEnd& end, bool cancelling) {
       return {Run::STATE_DIVERGED, end.outcome_reason};
     case Outcome::kFailed:
       return {Run::STATE_FAILED, end.outcome_reason};
+    case Outcome::kPaused:
+      if (cancelling) return {Run::STATE_CANCELLED, WithStep("cancelled", end.last_step)};
+      return {Run::STATE_PAUSED, ""};
     case Outcome::kStopped:
       if (cancelling) return {Run::STATE_CANCELLED, WithStep("cancelled", end.last_step)};
       // Stopped, but not by us: by a signal from outside, or because it had lost its server.

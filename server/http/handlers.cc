@@ -41,6 +41,18 @@ void AddStates(Query& query, v1::ListRunsRequest& request) {
   }
 }
 
+// POST /api/v1/runs/ID:VERB, whose request has nothing but the id.
+template <typename Request>
+absl::StatusOr<Answer> ChangeRun(const Call& call,
+                                 absl::StatusOr<v1::Run> (app::Api::*change)(const app::Principal&,
+                                                                             const Request&)) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  Request request;
+  if (absl::Status status = OptionalBody(call, request); !status.ok()) return status;
+  request.set_id(std::string(call.id));
+  return Resource((call.api.*change)(call.who, request));
+}
+
 }  // namespace
 
 absl::StatusOr<Answer> Health(const Call&) { return JsonAnswer(R"({"status":"ok"})"); }
@@ -80,13 +92,11 @@ absl::StatusOr<Answer> GetRun(const Call& call) {
   return Resource(call.api.GetRun(call.who, request));
 }
 
-absl::StatusOr<Answer> CancelRun(const Call& call) {
-  if (absl::Status status = NoParameters(call); !status.ok()) return status;
-  v1::CancelRunRequest request;
-  if (absl::Status status = OptionalBody(call, request); !status.ok()) return status;
-  request.set_id(std::string(call.id));
-  return Resource(call.api.CancelRun(call.who, request));
-}
+absl::StatusOr<Answer> CancelRun(const Call& call) { return ChangeRun(call, &app::Api::CancelRun); }
+
+absl::StatusOr<Answer> PauseRun(const Call& call) { return ChangeRun(call, &app::Api::PauseRun); }
+
+absl::StatusOr<Answer> ResumeRun(const Call& call) { return ChangeRun(call, &app::Api::ResumeRun); }
 
 absl::StatusOr<Answer> ReadSeries(const Call& call) {
   v1::ReadSeriesRequest request;

@@ -15,6 +15,8 @@ absl::StatusOr<Answer> ListRuns(const Call& call);
 absl::StatusOr<Answer> CreateRun(const Call& call);
 absl::StatusOr<Answer> GetRun(const Call& call);
 absl::StatusOr<Answer> CancelRun(const Call& call);
+absl::StatusOr<Answer> PauseRun(const Call& call);
+absl::StatusOr<Answer> ResumeRun(const Call& call);
 absl::StatusOr<Answer> ReadSeries(const Call& call);
 
 absl::StatusOr<Answer> ListExperiments(const Call& call);

@@ -18,6 +18,8 @@ constexpr Route kRoutes[] = {
     {"POST", "/api/v1/runs", CreateRun},
     {"GET", "/api/v1/runs/*", GetRun},
     {"POST", "/api/v1/runs/*:cancel", CancelRun},
+    {"POST", "/api/v1/runs/*:pause", PauseRun},
+    {"POST", "/api/v1/runs/*:resume", ResumeRun},
     {"GET", "/api/v1/runs/*/series", ReadSeries},
     {"GET", "/api/v1/experiments", ListExperiments},
     {"POST", "/api/v1/experiments", CreateExperiment},

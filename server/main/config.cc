@@ -124,6 +124,10 @@ std::variant<Config, int> ReadConfig(int argc, const char* const* argv) {
   app.add_option("--shepherd", config.shepherd,
                  "program that watches over trainers (default: beside this one)")
       ->envname("NORMLAB_SHEPHERD");
+  app.add_option("--texts", config.texts,
+                 "folder of texts besides that in the data folder (default: "
+                 "../share/normlab/texts from this program)")
+      ->envname("NORMLAB_TEXTS");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

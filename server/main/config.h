@@ -21,6 +21,7 @@ struct Config {
   double cancel_grace_seconds = 10;
   std::filesystem::path shepherd;  // empty: beside this program
   std::filesystem::path trainer;
+  std::filesystem::path texts;     // empty: ../share/normlab/texts from this program
 };
 
 // Either what to run with, or the exit code to leave with at once (help was shown, or the fault

@@ -51,6 +51,13 @@ std::string JoinAddress(const std::string& host, uint16_t port) {
                                              : StrCat("[", host, "]:", port);
 }
 
+// bin/normlabd has its texts in share/normlab/texts, built or installed.
+std::filesystem::path ShippedTexts() {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  return program.parent_path().parent_path() / "share" / "normlab" / "texts";
+}
+
 std::optional<http::StaticFile> FindStaticFile(std::string_view path) {
   const web::Asset* asset = web::FindAsset(path);
   if (asset == nullptr) return std::nullopt;
@@ -110,8 +117,11 @@ absl::Status Server::StartParts() {
   if (auto status = MakePrivateDirectory(config_.data_dir / "attempts"); !status.ok()) {
     return status;
   }
+  files_ = std::make_unique<app::RunFiles>(
+      config_.data_dir, config_.texts.empty() ? ShippedTexts() : config_.texts);
   app::Dispatcher::Options options;
   options.data_dir = config_.data_dir;
+  options.files = files_.get();
   options.devices = scheduler::FindDevices(config_.cpu_slots);
   options.clock = &clock_;
   options.cancel_grace =
@@ -129,7 +139,7 @@ absl::Status Server::StartParts() {
   dispatcher_ = std::make_unique<app::Dispatcher>(*store_, std::move(options));
   pool_ = std::make_unique<app::Pool>(kPoolThreads);
   api_ = std::make_unique<app::ServerApi>(app::ServerApi::Parts{
-      *store_, *hub_, *dispatcher_, *users_, progress_, *pool_, clock_,
+      *store_, *hub_, *dispatcher_, *files_, *users_, progress_, *pool_, clock_,
       {cpu_slots, scheduler::UsableMemory()}});
   return absl::OkStatus();
 }

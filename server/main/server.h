@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "server/app/dispatcher.h"
 #include "server/app/pool.h"
+#include "server/app/run_files.h"
 #include "server/app/server_api.h"
 #include "server/app/users.h"
 #include "server/base/clock.h"
@@ -50,6 +51,7 @@ class Server {
   app::ProgressBoard progress_;
   std::unique_ptr<storage::Store> store_;
   std::unique_ptr<app::Users> users_;
+  std::unique_ptr<app::RunFiles> files_;
   std::unique_ptr<app::Pool> pool_;
   std::unique_ptr<app::Dispatcher> dispatcher_;
   std::unique_ptr<app::ServerApi> api_;

@@ -8,6 +8,7 @@
 #include "normlab/v1/experiment_service.grpc.pb.h"
 #include "normlab/v1/run_service.grpc.pb.h"
 #include "normlab/v1/user_service.grpc.pb.h"
+#include "server/rpc/checkpoint_stream.h"
 #include "server/rpc/status.h"
 #include "server/rpc/watch_stream.h"
 
@@ -57,8 +58,12 @@ ServerUnaryReactor* Answer(CallbackServerContext* context, Api& api, Response* r
 
 using RunServiceBase = v1::RunService::WithCallbackMethod_CreateRun<
     v1::RunService::WithCallbackMethod_GetRun<v1::RunService::WithCallbackMethod_ListRuns<
-        v1::RunService::WithCallbackMethod_CancelRun<v1::RunService::WithCallbackMethod_ReadSeries<
-            v1::RunService::WithRawCallbackMethod_WatchRuns<v1::RunService::Service>>>>>>;
+        v1::RunService::WithCallbackMethod_CancelRun<v1::RunService::WithCallbackMethod_PauseRun<
+            v1::RunService::WithCallbackMethod_ResumeRun<
+                v1::RunService::WithCallbackMethod_ReadSeries<
+                    v1::RunService::WithCallbackMethod_ReadCheckpoint<
+                        v1::RunService::WithRawCallbackMethod_WatchRuns<
+                            v1::RunService::Service>>>>>>>>>;
 
 class RunServiceImpl final : public RunServiceBase {
  public:
@@ -67,7 +72,14 @@ class RunServiceImpl final : public RunServiceBase {
   NORMLAB_UNARY(GetRun, GetRunRequest, Run)
   NORMLAB_UNARY(ListRuns, ListRunsRequest, ListRunsResponse)
   NORMLAB_UNARY(CancelRun, CancelRunRequest, Run)
+  NORMLAB_UNARY(PauseRun, PauseRunRequest, Run)
+  NORMLAB_UNARY(ResumeRun, ResumeRunRequest, Run)
   NORMLAB_UNARY(ReadSeries, ReadSeriesRequest, ReadSeriesResponse)
+
+  grpc::ServerWriteReactor<v1::ReadCheckpointResponse>* ReadCheckpoint(
+      CallbackServerContext* context, const v1::ReadCheckpointRequest* request) override {
+    return StartCheckpointStream(api_, BearerToken(*context), *request);
+  }
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* WatchRuns(CallbackServerContext* context,
                                                         const grpc::ByteBuffer* request) override {

@@ -77,10 +77,14 @@ class Session : public grpc::ServerBidiReactor<AttachRequest, AttachResponse>,
 
  private:
   void Greet(const Hello& hello) {
+    const auto tell = [weak = weak_from_this()](bool Session::*wanted) {
+      return [weak, wanted] {
+        if (const std::shared_ptr<Session> self = weak.lock()) self->Want(wanted);
+      };
+    };
     absl::StatusOr<app::Dispatcher::Attached> attached = dispatcher_.Attach(
-        hello.run(), hello.attempt(), hello.token(), [weak = weak_from_this()] {
-          if (const std::shared_ptr<Session> self = weak.lock()) self->Stop();
-        });
+        hello.run(), hello.attempt(), hello.token(),
+        {.stop = tell(&Session::stop_wanted_), .pause = tell(&Session::pause_wanted_)});
     MutexLock lock(mutex_);
     if (!attached.ok()) {
       LogWarning("trainer turned away",
@@ -92,14 +96,12 @@ class Session : public grpc::ServerBidiReactor<AttachRequest, AttachResponse>,
                                  {"attempt", StrCat(hello.attempt())},
                                  {"pid", StrCat(hello.pid())},
                                  {"engine", hello.engine_version()},
-                                 {"stored", StrCat(attached->persisted_sequence)}});
+                                 {"stored", StrCat(attached->assignment.persisted_sequence())}});
     run_ = hello.run();
     attempt_id_ = attached->attempt_id;
-    acked_ = stored_ = attached->persisted_sequence;
+    acked_ = stored_ = attached->assignment.persisted_sequence();
     AttachResponse response;
-    *response.mutable_assignment()->mutable_effective_spec() = attached->effective_spec;
-    response.mutable_assignment()->set_device(attached->device);
-    response.mutable_assignment()->set_persisted_sequence(attached->persisted_sequence);
+    *response.mutable_assignment() = std::move(attached->assignment);
     first_ = std::move(response);
     Advance();
   }
@@ -138,9 +140,9 @@ class Session : public grpc::ServerBidiReactor<AttachRequest, AttachResponse>,
     Advance();
   }
 
-  void Stop() {
+  void Want(bool Session::*wanted) {
     MutexLock lock(mutex_);
-    stop_wanted_ = true;
+    this->*wanted = true;
     Advance();
   }
 
@@ -176,6 +178,9 @@ class Session : public grpc::ServerBidiReactor<AttachRequest, AttachResponse>,
     } else if (attempt_id_ != 0 && stop_wanted_ && !stop_sent_) {
       stop_sent_ = true;
       response_.mutable_stop();
+    } else if (attempt_id_ != 0 && pause_wanted_ && !pause_sent_) {
+      pause_sent_ = true;
+      response_.mutable_pause();
     } else if (stored_ > acked_) {
       acked_ = stored_;
       response_.mutable_ack()->set_sequence(acked_);
@@ -206,6 +211,8 @@ class Session : public grpc::ServerBidiReactor<AttachRequest, AttachResponse>,
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;  // the trainer is gone or has no more to say
   bool stop_wanted_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_sent_ ABSL_GUARDED_BY(mutex_) = false;
+  bool pause_wanted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool pause_sent_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

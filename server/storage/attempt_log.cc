@@ -15,6 +15,7 @@ constexpr std::chrono::milliseconds kProgressPeriod(250);
 constexpr std::chrono::seconds kRateWindow(5);
 
 void UpdateSummary(const std::string& name, int64_t step, double value, v1::Summary& summary) {
+  if (name == "validation_loss") summary.set_validation_loss(value);
   const bool is_loss = name == "loss";
   if (!is_loss && name != "gradient_norm") return;
   if (!std::isfinite(value) && !summary.has_first_bad_step()) summary.set_first_bad_step(step);
@@ -30,6 +31,24 @@ void UpdateSummary(const std::string& name, int64_t step, double value, v1::Summ
       summary.set_max_gradient_norm(value);
     }
   }
+}
+
+void ForgetTraining(v1::Summary& summary) {
+  summary.clear_final_loss();
+  summary.clear_min_loss();
+  summary.clear_final_gradient_norm();
+  summary.clear_max_gradient_norm();
+  summary.clear_first_bad_step();
+  summary.clear_validation_loss();
+}
+
+// Steps done by an attempt and those it went on from.
+int64_t StepsDone(const AttemptRow& row) { return std::max(row.last_step, row.resumed_from_step); }
+
+// The name is joined to a path later on.
+bool IsFileName(const std::string& name) {
+  return !name.empty() && name.size() <= 255 && name.front() != '.' &&
+         name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
 }
 
 void BindReal(Statement& statement, int parameter, double value) {
@@ -66,7 +85,7 @@ absl::Status AttemptLog::AppendTo(WriteContext& context, int64_t attempt, uint64
   if (open.row.end_time) return absl::FailedPreconditionError("this attempt has ended");
   if (first_sequence > open.row.persisted_sequence + 1) {
     return absl::OutOfRangeError(StrCat("records ", open.row.persisted_sequence + 1, " to ",
-                                              first_sequence - 1, " are missing"));
+                                        first_sequence - 1, " are missing"));
   }
   Batch batch;
   for (size_t i = 0; i < records.size(); ++i) {
@@ -105,12 +124,14 @@ absl::StatusOr<AttemptLog::Open*> AttemptLog::Find(WriteContext& context, int64_
   absl::StatusOr<v1::Run> run = ReadRun(context.database, run_id);
   if (!run.ok()) return run.status();
   open.total_steps = run->progress().steps();
-  // A fresh attempt starts a fresh summary; one that is being resumed goes on with it.
-  if (open.row.persisted_sequence > 0 || open.row.resumed_from_step > 0) {
-    open.summary = run->summary();
+  // A fresh attempt starts a fresh summary, but for what is known before training; one that is
+  // being resumed goes on with it.
+  open.summary = run->summary();
+  if (open.row.persisted_sequence == 0 && open.row.resumed_from_step == 0) {
+    ForgetTraining(open.summary);
   }
-  Statement select = context.database.Prepared(
-      "SELECT id, name FROM series WHERE attempt = ?1 ORDER BY position");
+  Statement select =
+      context.database.Prepared("SELECT id, name FROM series WHERE attempt = ?1 ORDER BY position");
   select.Bind(1, attempt);
   while (select.Step()) {
     open.series_ids.push_back(select.Integer(0));
@@ -137,11 +158,27 @@ absl::Status AttemptLog::StoreRecord(WriteContext& context, Open& open, const Re
       open.row.outcome_reason = record.finished().reason();
       return absl::OkStatus();
     case Record::kCheckpoint:
-      return absl::OkStatus();
+      return NoteCheckpoint(record.checkpoint(), open.row, batch);
     case Record::RECORD_NOT_SET:
       break;
   }
   return absl::InvalidArgumentError("a record of an unknown kind");
+}
+
+absl::Status AttemptLog::NoteCheckpoint(const worker::v1::CheckpointWritten& checkpoint,
+                                        AttemptRow& row, Batch& batch) {
+  if (checkpoint.step() < 1 || checkpoint.step() > StepsDone(row)) {
+    return absl::InvalidArgumentError(
+        StrCat("a checkpoint of step ", checkpoint.step(), " after step ", StepsDone(row)));
+  }
+  if (!IsFileName(checkpoint.file())) {
+    return absl::InvalidArgumentError("the file of a checkpoint needs a plain name");
+  }
+  row.checkpoint_step = checkpoint.step();
+  row.checkpoint_file = checkpoint.file();
+  row.checkpoint_bytes = checkpoint.bytes();
+  batch.snapshot_changed = true;
+  return absl::OkStatus();
 }
 
 absl::Status AttemptLog::DeclareSeries(WriteContext& context, Open& open,
@@ -168,12 +205,12 @@ absl::Status AttemptLog::StoreStep(WriteContext& context, Open& open, const work
   if (step.series_size() != step.values_size()) {
     return absl::InvalidArgumentError("a step with a different number of series and values");
   }
-  if (step.step() <= open.row.last_step) {
+  if (step.step() <= StepsDone(open.row)) {
     return absl::InvalidArgumentError(
-        StrCat("step ", step.step(), " after step ", open.row.last_step));
+        StrCat("step ", step.step(), " after step ", StepsDone(open.row)));
   }
-  Statement insert = context.database.Prepared(
-      "INSERT INTO points (series, step, value) VALUES (?1, ?2, ?3)");
+  Statement insert =
+      context.database.Prepared("INSERT INTO points (series, step, value) VALUES (?1, ?2, ?3)");
   insert.Bind(2, step.step());
   for (int i = 0; i < step.series_size(); ++i) {
     const uint32_t series = step.series(i);
@@ -198,20 +235,25 @@ absl::Status AttemptLog::StoreStep(WriteContext& context, Open& open, const work
 absl::Status AttemptLog::WriteTotals(WriteContext& context, const Open& open, const Batch& batch) {
   Statement attempt = context.database.Prepared(
       "UPDATE attempts SET last_step = ?2, persisted_sequence = ?3, outcome = ?4, "
-      "outcome_reason = ?5 WHERE id = ?1");
+      "outcome_reason = ?5, checkpoint_step = ?6, checkpoint_file = ?7, checkpoint_bytes = ?8 "
+      "WHERE id = ?1");
   attempt.Bind(1, open.row.id);
   attempt.Bind(2, open.row.last_step);
   attempt.Bind(3, static_cast<int64_t>(open.row.persisted_sequence));
   attempt.Bind(4, int64_t{open.row.outcome});
   attempt.Bind(5, open.row.outcome_reason);
+  attempt.Bind(6, open.row.checkpoint_step);
+  attempt.Bind(7, open.row.checkpoint_file);
+  attempt.Bind(8, open.row.checkpoint_bytes);
   if (absl::Status status = attempt.Run(); !status.ok()) return status;
   const v1::Summary& summary = open.summary;
   Statement run = context.database.Prepared(
       "UPDATE runs SET step = ?2, final_loss = ?3, min_loss = ?4, final_gradient_norm = ?5, "
       "max_gradient_norm = ?6, first_bad_step = ?7, parameter_count = ?8, flops_per_step = ?9, "
-      "instruction_set = ?10, changed_sequence = iif(?11, ?12, changed_sequence) WHERE id = ?1");
+      "instruction_set = ?10, changed_sequence = iif(?11, ?12, changed_sequence), "
+      "memory_bytes = ?13, validation_loss = ?14 WHERE id = ?1");
   run.Bind(1, open.row.run);
-  run.Bind(2, open.row.last_step);
+  run.Bind(2, StepsDone(open.row));
   BindReal(run, 3, summary.has_final_loss(), summary.final_loss());
   BindReal(run, 4, summary.has_min_loss(), summary.min_loss());
   BindReal(run, 5, summary.has_final_gradient_norm(), summary.final_gradient_norm());
@@ -224,6 +266,8 @@ absl::Status AttemptLog::WriteTotals(WriteContext& context, const Open& open, co
   run.Bind(10, summary.instruction_set());
   run.Bind(11, int64_t{batch.snapshot_changed});
   run.Bind(12, static_cast<int64_t>(context.sequence));
+  BindReal(run, 13, summary.has_memory_bytes(), summary.memory_bytes());
+  BindReal(run, 14, summary.has_validation_loss(), summary.validation_loss());
   if (absl::Status status = run.Run(); !status.ok()) return status;
   if (!batch.has_steps) return absl::OkStatus();
   Statement journal = context.database.Prepared(

@@ -48,7 +48,7 @@ class AttemptLog {
     AttemptRow row;
     int64_t total_steps = 0;
     v1::Summary summary;
-    std::vector<int64_t> series_ids;         // by the trainer's index
+    std::vector<int64_t> series_ids;  // by the trainer's index
     std::vector<std::string> series_names;
     std::deque<std::pair<std::chrono::steady_clock::time_point, int64_t>> recent;  // (time, step)
     std::chrono::steady_clock::time_point last_progress{};
@@ -58,12 +58,14 @@ class AttemptLog {
     std::map<uint32_t, v1::Column> columns;
     uint64_t rows = 0;
     bool has_steps = false;
-    bool snapshot_changed = false;  // the model became known
+    bool snapshot_changed = false;  // the model became known, a checkpoint was written
   };
 
   absl::StatusOr<Open*> Find(WriteContext& context, int64_t attempt);
   absl::Status StoreRecord(WriteContext& context, Open& open, const worker::v1::Record& record,
                            Batch& batch);
+  absl::Status NoteCheckpoint(const worker::v1::CheckpointWritten& checkpoint, AttemptRow& row,
+                              Batch& batch);
   absl::Status DeclareSeries(WriteContext& context, Open& open,
                              const worker::v1::SeriesDeclared& declared);
   absl::Status StoreStep(WriteContext& context, Open& open, const worker::v1::Step& step,

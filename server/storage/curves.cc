@@ -169,7 +169,8 @@ absl::StatusOr<HistoryPage> ReadHistory(Database& database, std::string_view run
   for (const AttemptRow& attempt : *attempts) {
     if (attempt.number < page.position.attempt) continue;
     if (attempt.number > page.position.attempt) page.position = {attempt.number, 0};
-    int64_t first = std::max(page.position.step + 1, from_step);
+    int64_t first =
+        std::max({page.position.step + 1, from_step, attempt.resumed_from_step + 1});
     while (first <= attempt.last_step) {
       absl::StatusOr<int64_t> series = CountSeries(database, attempt.id);
       if (!series.ok()) return series.status();

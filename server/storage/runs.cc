@@ -18,12 +18,12 @@ using google::protobuf::util::TimeUtil;
   "id, display_name, experiment, user_name, spec, effective_spec, device, state, wait_reason, " \
   "end_reason, exit_code, exit_signal, create_time, start_time, end_time, step, steps, "        \
   "final_loss, min_loss, final_gradient_norm, max_gradient_norm, first_bad_step, "              \
-  "parameter_count, flops_per_step, instruction_set, colour"
+  "parameter_count, flops_per_step, instruction_set, colour, memory_bytes, validation_loss"
 
 #define NORMLAB_ATTEMPT_COLUMNS                                                                  \
   "id, run, number, device, directory, token_sha256, resumed_from_step, start_time, end_time, "  \
   "last_step, persisted_sequence, outcome, outcome_reason, shepherd_pid, shepherd_start_ticks, " \
-  "shepherd_boot_id, started_sequence"
+  "shepherd_boot_id, started_sequence, checkpoint_step, checkpoint_file, checkpoint_bytes"
 
 absl::StatusOr<std::string> SpecToJson(const v1::RunSpec& spec) {
   std::string json;
@@ -65,6 +65,8 @@ void ReadSummary(const Statement& row, v1::Run& run) {
   if (!row.IsNull(22)) summary.set_parameter_count(row.Integer(22));
   if (!row.IsNull(23)) summary.set_flops_per_step(row.Real(23));
   summary.set_instruction_set(row.Text(24));
+  if (!row.IsNull(26)) summary.set_memory_bytes(row.Real(26));
+  if (!row.IsNull(27)) summary.set_validation_loss(row.Real(27));
 }
 
 absl::StatusOr<v1::Run> RunOf(const Statement& row) {
@@ -112,6 +114,9 @@ AttemptRow AttemptOf(const Statement& row) {
   attempt.shepherd_start_ticks = row.Integer(14);
   attempt.shepherd_boot_id = row.Text(15);
   attempt.started_sequence = static_cast<uint64_t>(row.Integer(16));
+  attempt.checkpoint_step = row.Integer(17);
+  attempt.checkpoint_file = row.Text(18);
+  attempt.checkpoint_bytes = row.Integer(19);
   return attempt;
 }
 
@@ -126,6 +131,7 @@ absl::Status AddAttempts(Database& database, v1::Run& run) {
     *attempt.mutable_start_time() = Time(row.start_time);
     if (row.end_time) *attempt.mutable_end_time() = Time(*row.end_time);
     attempt.set_last_step(row.last_step);
+    attempt.set_checkpoint_step(row.checkpoint_step);
   }
   return absl::OkStatus();
 }
@@ -168,6 +174,11 @@ v1::Experiment ExperimentOf(const Statement& row) {
   return experiment;
 }
 
+template <typename T>
+std::optional<T> If(bool present, T value) {
+  return present ? std::optional<T>(value) : std::nullopt;
+}
+
 }  // namespace
 
 absl::Status InsertExperiment(WriteContext& context, const v1::Experiment& experiment) {
@@ -191,8 +202,9 @@ absl::Status InsertRun(WriteContext& context, v1::Run run) {
   {
     Statement insert = context.database.Prepared(
         "INSERT INTO runs (id, display_name, experiment, user_name, spec, effective_spec, device, "
-        "state, wait_reason, create_time, steps, changed_sequence, colour) "
-        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)");
+        "state, wait_reason, create_time, steps, changed_sequence, colour, parameter_count, "
+        "flops_per_step, memory_bytes) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)");
     insert.Bind(1, run.id());
     insert.Bind(2, run.display_name());
     insert.Bind(3, run.experiment().empty() ? std::nullopt
@@ -207,6 +219,10 @@ absl::Status InsertRun(WriteContext& context, v1::Run run) {
     insert.Bind(11, run.effective_spec().steps());
     insert.Bind(12, static_cast<int64_t>(context.sequence));
     insert.Bind(13, run.colour());
+    const v1::Summary& known = run.summary();
+    insert.Bind(14, If<int64_t>(known.has_parameter_count(), known.parameter_count()));
+    insert.Bind(15, If(known.has_flops_per_step(), known.flops_per_step()));
+    insert.Bind(16, If(known.has_memory_bytes(), known.memory_bytes()));
     if (absl::Status status = insert.Run(); !status.ok()) return status;
   }
   absl::StatusOr<v1::Run> stored = ReadRun(context.database, run.id());
@@ -294,6 +310,29 @@ absl::StatusOr<v1::Run> ReadRun(Database& database, std::string_view id) {
   return run;
 }
 
+absl::StatusOr<std::string> ResolveRun(Database& database, const std::string& text) {
+  constexpr size_t kShown = 5;
+  constexpr const char* kWays[] = {
+      "SELECT id FROM runs WHERE id = upper(?1) LIMIT 6",
+      "SELECT id FROM runs WHERE display_name = ?1 ORDER BY id DESC LIMIT 6",
+      // '~' is behind everything that an id has.
+      "SELECT id FROM runs WHERE id >= upper(?1) AND id < upper(?1) || '~' LIMIT 6"};
+  for (const char* way : kWays) {
+    Statement select = database.Prepared(way);
+    select.Bind(1, text);
+    std::vector<std::string> ids;
+    while (select.Step()) ids.push_back(select.Text(0));
+    if (!select.status().ok()) return select.status();
+    if (ids.size() == 1) return ids.front();
+    if (ids.empty() || text.empty()) continue;
+    std::string message = StrCat("\"", text, "\" is more than one run: ", ids.front());
+    for (size_t i = 1; i < ids.size() && i < kShown; ++i) StrAppend(&message, ", ", ids[i]);
+    if (ids.size() > kShown) message += ", and more";
+    return absl::FailedPreconditionError(message);
+  }
+  return absl::NotFoundError(StrCat("there is no run \"", text, "\""));
+}
+
 absl::StatusOr<std::vector<v1::Run>> ReadRuns(Database& database, const RunQuery& query) {
   uint64_t mask = 0;
   for (const v1::Run::State state : query.states) mask |= uint64_t{1} << state;
@@ -356,6 +395,15 @@ absl::StatusOr<AttemptRow> ReadLatestAttempt(Database& database, std::string_vie
     return absl::NotFoundError(StrCat("run ", run, " has no attempt yet"));
   }
   return attempts->back();
+}
+
+absl::StatusOr<AttemptRow> ReadLatestCheckpoint(Database& database, std::string_view run) {
+  absl::StatusOr<std::vector<AttemptRow>> attempts = ReadAttempts(database, run);
+  if (!attempts.ok()) return attempts.status();
+  for (auto attempt = attempts->rbegin(); attempt != attempts->rend(); ++attempt) {
+    if (attempt->checkpoint_step > 0) return *attempt;
+  }
+  return absl::NotFoundError(StrCat("run ", run, " has no checkpoint yet"));
 }
 
 absl::StatusOr<v1::Experiment> ReadExperiment(Database& database, std::string_view id) {

@@ -31,19 +31,24 @@ struct AttemptRow {
   std::optional<int64_t> end_time;
   int64_t last_step = 0;
   uint64_t persisted_sequence = 0;
-  int32_t outcome = 0;     // worker.v1.Finished.Outcome
+  int32_t outcome = 0;  // worker.v1.Finished.Outcome
   std::string outcome_reason;
   std::optional<int64_t> shepherd_pid;
   int64_t shepherd_start_ticks = 0;
   std::string shepherd_boot_id;
   uint64_t started_sequence = 0;
+  // Its latest checkpoint; step 0 when it has none.
+  int64_t checkpoint_step = 0;
+  std::string checkpoint_file;  // in the run's folder for checkpoints
+  int64_t checkpoint_bytes = 0;
 };
 
 // --- writing: on the writer's thread ---
 
 absl::Status InsertExperiment(WriteContext& context, const v1::Experiment& experiment);
 
-// Inserts a new run and publishes it. `run.create_time` is set by this.
+// Inserts a new run and publishes it. `run.create_time` is set by this. Of the summary it keeps
+// what is known before training: parameter_count, flops_per_step and memory_bytes.
 absl::Status InsertRun(WriteContext& context, v1::Run run);
 
 // Reads the run, lets `change` change state, reasons, exit, start and end, writes it back and
@@ -69,12 +74,16 @@ absl::Status EndAttempt(WriteContext& context, int64_t attempt, const AttemptUsa
 // NOT_FOUND when there is no such run.
 absl::StatusOr<v1::Run> ReadRun(Database& database, std::string_view id);
 
+// Id of the run that `text` stands for: its id, else its name, else a prefix of its id that no other
+// run has. NOT_FOUND, or FAILED_PRECONDITION with some of the runs when it stands for several.
+absl::StatusOr<std::string> ResolveRun(Database& database, const std::string& text);
+
 struct RunQuery {
   std::string experiment;              // empty: any
   std::vector<v1::Run::State> states;  // empty: any
   std::string before;                  // only ids below this one; empty: from the newest
   int limit = 50;
-  bool oldest_first = false;           // then `before` is not used
+  bool oldest_first = false;  // then `before` is not used
 };
 absl::StatusOr<std::vector<v1::Run>> ReadRuns(Database& database, const RunQuery& query);
 
@@ -90,6 +99,9 @@ absl::StatusOr<std::vector<ChangedRun>> RunsChangedSince(Database& database, uin
 // The latest attempt of a run. NOT_FOUND when it has none.
 absl::StatusOr<AttemptRow> ReadLatestAttempt(Database& database, std::string_view run);
 absl::StatusOr<std::vector<AttemptRow>> ReadAttempts(Database& database, std::string_view run);
+
+// The latest attempt of a run that has a checkpoint. NOT_FOUND when there is none.
+absl::StatusOr<AttemptRow> ReadLatestCheckpoint(Database& database, std::string_view run);
 
 absl::StatusOr<v1::Experiment> ReadExperiment(Database& database, std::string_view id);
 absl::StatusOr<std::vector<v1::Experiment>> ReadExperiments(Database& database,

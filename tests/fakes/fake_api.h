@@ -130,6 +130,8 @@ class FakeApi : public app::Api {
   Answer<v1::GetRunRequest, v1::Run> get_run;
   Answer<v1::ListRunsRequest, v1::ListRunsResponse> list_runs;
   Answer<v1::CancelRunRequest, v1::Run> cancel_run;
+  Answer<v1::PauseRunRequest, v1::Run> pause_run;
+  Answer<v1::ResumeRunRequest, v1::Run> resume_run;
   Answer<v1::ReadSeriesRequest, v1::ReadSeriesResponse> read_series;
   // OK lets the watch begin.
   std::function<absl::Status(const v1::WatchRunsRequest&)> watch_runs;
@@ -175,6 +177,18 @@ class FakeApi : public app::Api {
   absl::StatusOr<v1::Run> CancelRun(const app::Principal&,
                                     const v1::CancelRunRequest& request) override {
     return Ask(cancel_run, request);
+  }
+  absl::StatusOr<v1::Run> PauseRun(const app::Principal&,
+                                   const v1::PauseRunRequest& request) override {
+    return Ask(pause_run, request);
+  }
+  absl::StatusOr<v1::Run> ResumeRun(const app::Principal&,
+                                    const v1::ResumeRunRequest& request) override {
+    return Ask(resume_run, request);
+  }
+  absl::StatusOr<app::OpenCheckpoint> ReadCheckpoint(const app::Principal&,
+                                                     const v1::ReadCheckpointRequest&) override {
+    return absl::UnimplementedError("the test has no answer for this");
   }
   absl::StatusOr<v1::ReadSeriesResponse> ReadSeries(const app::Principal&,
                                                     const v1::ReadSeriesRequest& request) override {

@@ -12,14 +12,19 @@
 //   crash_at=N          the process dies of SIGSEGV at step N
 //   exit_at=N           the process exits with code 9 at step N, without a word
 //   hang_at=N           step N does not come before a stop is requested
-//   ignore_stop=1       stop requests are not looked at
+//   ignore_stop=1       requests to stop or pause are not looked at
+// A checkpoint is a file step-N.checkpoint with the number of steps done, N, in it. Losses depend
+// on the step alone, so a run that went on from one has the losses of a run that was never paused.
 #include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -80,6 +85,55 @@ void Misbehave(const Script& script, int64_t step, Observer& observer) {
   }
 }
 
+// Keeps the latest `keep_checkpoints`.
+class Checkpoints {
+ public:
+  explicit Checkpoints(const TrainingSettings& settings) : settings_(settings) {}
+
+  // Steps done when training begins.
+  int64_t StepsDone() const {
+    if (settings_.resume_from.empty()) return 0;
+    int64_t step = 0;
+    std::ifstream file(settings_.resume_from);
+    if (!(file >> step)) throw std::runtime_error("no checkpoint " + settings_.resume_from);
+    return step;
+  }
+  bool IsDue(int64_t step) const {
+    return !settings_.checkpoint_directory.empty() && settings_.checkpoint_every > 0 &&
+           step % settings_.checkpoint_every == 0;
+  }
+  void Write(int64_t step, Observer& observer) {
+    const std::string name = "step-" + std::to_string(step) + ".checkpoint";
+    const std::filesystem::path directory = settings_.checkpoint_directory;
+    std::ofstream file(directory / name);
+    file << step << "\n";
+    if (!file.flush()) throw std::runtime_error("cannot write " + (directory / name).string());
+    observer.OnCheckpoint(step, name, static_cast<int64_t>(file.tellp()));
+    written_.push_back(directory / name);
+    if (static_cast<int64_t>(written_.size()) <= settings_.keep_checkpoints) return;
+    std::filesystem::remove(written_.front());
+    written_.erase(written_.begin());
+  }
+
+ private:
+  const TrainingSettings& settings_;
+  std::vector<std::filesystem::path> written_;
+};
+
+// What to do after `step`, once it is told.
+std::optional<Result> AnswerRequest(const Script& script, const TrainingSettings& settings,
+                                    int64_t step, Checkpoints& checkpoints, Observer& observer) {
+  if (script.Number("ignore_stop") != 0) return std::nullopt;
+  const Request requested = observer.Requested();
+  if (requested == Request::kGoOn) return std::nullopt;
+  if (requested == Request::kStop || settings.checkpoint_directory.empty()) {
+    return Result{Ending::kStopped, step, "stopped"};
+  }
+  if (step == settings.steps) return std::nullopt;  // it is done anyway
+  if (!checkpoints.IsDue(step)) checkpoints.Write(step, observer);
+  return Result{Ending::kPaused, step, ""};
+}
+
 }  // namespace
 
 Result Train(const TrainingSettings& settings, Observer& observer) {
@@ -93,7 +147,9 @@ Result Train(const TrainingSettings& settings, Observer& observer) {
   observer.OnSeries(names);
   const auto start = std::chrono::steady_clock::now();
   std::vector<Observation> observations(names.size());
-  for (int64_t step = 1; step <= settings.steps; ++step) {
+  Checkpoints checkpoints(settings);
+  const int64_t done = checkpoints.StepsDone();
+  for (int64_t step = done + 1; step <= settings.steps; ++step) {
     Misbehave(script, step, observer);
     const double loss = Loss(script, step);
     for (uint32_t i = 0; i < observations.size(); ++i) {
@@ -106,10 +162,11 @@ Result Train(const TrainingSettings& settings, Observer& observer) {
     if (loss != loss && settings.stop_on_non_finite) {
       return {Ending::kDiverged, step, "loss is NaN at step " + std::to_string(step)};
     }
-    if (script.Number("ignore_stop") == 0 && observer.Requested() != Request::kGoOn) {
-      return {Ending::kStopped, step, "stopped"};
+    if (checkpoints.IsDue(step)) checkpoints.Write(step, observer);
+    if (const auto ended = AnswerRequest(script, settings, step, checkpoints, observer)) {
+      return *ended;
     }
-    Pace(script, step, start);
+    Pace(script, step - done, start);
   }
   return {Ending::kFinished, settings.steps, ""};
 }

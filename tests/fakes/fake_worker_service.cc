@@ -13,7 +13,9 @@ using worker::v1::AttachResponse;
 FakeWorkerServer::FakeWorkerServer(std::filesystem::path directory, v1::RunSpec effective_spec)
     : directory_(std::move(directory)),
       effective_spec_(std::move(effective_spec)),
-      decide_([](uint64_t, size_t) { return Action::kStoreAndAck; }) {}
+      decide_([](uint64_t, size_t) { return Action::kStoreAndAck; }) {
+  std::filesystem::create_directories(checkpoint_directory());
+}
 
 FakeWorkerServer::~FakeWorkerServer() { Stop(); }
 
@@ -30,7 +32,8 @@ void FakeWorkerServer::Start(bool with_socket) {
   ASSERT_NE(server_, nullptr);
   const std::filesystem::path temporary = directory_ / "endpoint.json.tmp";
   std::ofstream(temporary) << "{\"http\": \"127.0.0.1:1\", \"grpc\": \"127.0.0.1:" << port
-                           << "\", \"socket\": \"" << (with_socket ? socket : "") << "\", \"token\": \"no matter\"}";
+                           << "\", \"socket\": \"" << (with_socket ? socket : "")
+                           << "\", \"token\": \"no matter\"}";
   std::filesystem::rename(temporary, endpoint_file());
 }
 
@@ -54,6 +57,11 @@ void FakeWorkerServer::set_refusal(grpc::Status refusal) {
 void FakeWorkerServer::set_persisted_sequence_offset(int64_t offset) {
   MutexLock lock(mutex_);
   offset_ = offset;
+}
+
+void FakeWorkerServer::set_resume_from(std::string resume_from) {
+  MutexLock lock(mutex_);
+  resume_from_ = std::move(resume_from);
 }
 
 std::vector<std::string> FakeWorkerServer::records() {
@@ -112,8 +120,9 @@ grpc::Status FakeWorkerServer::Attach(grpc::ServerContext*, Stream* stream) {
     response.mutable_ack()->set_sequence(request.records().first_sequence() +
                                          request.records().records_size() - 1);
     stream->Write(response);
-    if (action != Action::kStoreAckAndStop) continue;
-    response.mutable_stop();
+    if (action == Action::kStoreAndAck) continue;
+    if (action == Action::kStoreAckAndStop) response.mutable_stop();
+    if (action == Action::kStoreAckAndPause) response.mutable_pause();
     stream->Write(response);
   }
   return status;
@@ -128,6 +137,8 @@ grpc::Status FakeWorkerServer::Welcome(const worker::v1::Hello& hello, Stream* s
     if (!refusal_.ok()) return refusal_;
     *response.mutable_assignment()->mutable_effective_spec() = effective_spec_;
     response.mutable_assignment()->set_device("cpu:0");
+    response.mutable_assignment()->set_checkpoint_directory(checkpoint_directory());
+    response.mutable_assignment()->set_resume_from(resume_from_);
     response.mutable_assignment()->set_persisted_sequence(records_.size() + offset_);
   }
   stream->Write(response);

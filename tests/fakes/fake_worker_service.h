@@ -27,10 +27,11 @@ class FakeWorkerServer : private worker::v1::WorkerService::Service {
   // What to do with a batch that has just come in: tests set it.
   enum class Action {
     kStoreAndAck,
-    kStoreOnly,        // the acknowledgement does not get through
-    kStoreAndHangUp,   // stored, then the connection is lost
-    kDropAndHangUp,    // the connection is lost before
-    kStoreAckAndStop,  // and asks to stop
+    kStoreOnly,         // the acknowledgement does not get through
+    kStoreAndHangUp,    // stored, then the connection is lost
+    kDropAndHangUp,     // the connection is lost before
+    kStoreAckAndStop,   // and asks to stop
+    kStoreAckAndPause,  // and asks to pause
   };
   using Decide = std::function<Action(uint64_t first_sequence, size_t records)>;
 
@@ -46,8 +47,11 @@ class FakeWorkerServer : private worker::v1::WorkerService::Service {
   // Answers every Hello with this instead of an assignment, while not OK.
   void set_refusal(grpc::Status refusal);
   void set_persisted_sequence_offset(int64_t offset);
+  // Files that the assignment names, besides the checkpoint folder, which is DIRECTORY/checkpoints.
+  void set_resume_from(std::string resume_from);
 
   std::filesystem::path endpoint_file() const { return directory_ / "endpoint.json"; }
+  std::filesystem::path checkpoint_directory() const { return directory_ / "checkpoints"; }
   std::vector<std::string> records();
   std::vector<worker::v1::Hello> hellos();
   size_t duplicates();
@@ -74,6 +78,7 @@ class FakeWorkerServer : private worker::v1::WorkerService::Service {
   Decide decide_;
   grpc::Status refusal_;
   int64_t offset_ = 0;
+  std::string resume_from_;
   std::vector<std::string> records_;  // records_[i] has sequence i + 1
   std::vector<worker::v1::Hello> hellos_;
   size_t duplicates_ = 0;

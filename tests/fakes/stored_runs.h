@@ -33,6 +33,13 @@ inline std::string StepRecord(int64_t step, const std::vector<double>& values) {
   }
   return record.SerializeAsString();
 }
+inline std::string CheckpointRecord(int64_t step) {
+  worker::v1::Record record;
+  record.mutable_checkpoint()->set_step(step);
+  record.mutable_checkpoint()->set_file("step-" + std::to_string(step) + ".safetensors");
+  record.mutable_checkpoint()->set_bytes(1000 + step);
+  return record.SerializeAsString();
+}
 inline std::string FinishedRecord(worker::v1::Finished::Outcome outcome, std::string reason = "") {
   worker::v1::Record record;
   record.mutable_finished()->set_outcome(outcome);
@@ -68,7 +75,8 @@ class StoredRuns {
   // Everything published so far; read it only after a Write of the test's own has returned.
   std::vector<domain::EventPtr>& published() { return published_; }
 
-  std::string AddRun(const std::string& device = "auto", int64_t steps = 180) {
+  // A run as it comes from a submit, not stored yet.
+  v1::Run MakeRun(const std::string& device = "auto", int64_t steps = 180) {
     v1::Run run;
     run.set_id(ids_.Next(clock_.WallMicros()));
     run.set_display_name("a run");
@@ -77,6 +85,10 @@ class StoredRuns {
     run.mutable_spec()->set_steps(steps);
     *run.mutable_effective_spec() = domain::EffectiveSpec(run.spec());
     run.set_state(v1::Run::STATE_QUEUED);
+    return run;
+  }
+  std::string AddRun(const std::string& device = "auto", int64_t steps = 180) {
+    const v1::Run run = MakeRun(device, steps);
     Require(store_->writer().Write([&](storage::WriteContext& context) {
       return storage::InsertRun(context, run);
     }));

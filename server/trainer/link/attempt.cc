@@ -45,7 +45,12 @@ Finished FromResult(const Result& result, const SpoolObserver& observer, Session
     case Ending::kDiverged:
       return MakeFinished(Finished::OUTCOME_DIVERGED, result.last_step, result.reason);
     case Ending::kPaused:
-      return MakeFinished(Finished::OUTCOME_PAUSED, result.last_step, result.reason);
+      if (session.stop_cause() != StopCause::kServerLost) {
+        return MakeFinished(Finished::OUTCOME_PAUSED, result.last_step, result.reason);
+      }
+      return MakeFinished(
+          Finished::OUTCOME_STOPPED, result.last_step,
+          StrCat(session.stop_reason(), "; there is a checkpoint of step ", result.last_step));
     case Ending::kStopped:
       break;
   }
@@ -56,7 +61,7 @@ Finished FromResult(const Result& result, const SpoolObserver& observer, Session
 // Whatever Train throws ends here: beyond is no one who could report it.
 Finished TrainToTheEnd(const worker::v1::Assignment& assignment, SpoolObserver& observer,
                        Session& session) {
-  const absl::StatusOr<TrainingSettings> settings = SettingsFromSpec(assignment.effective_spec());
+  const absl::StatusOr<TrainingSettings> settings = SettingsFromAssignment(assignment);
   if (!settings.ok()) {
     return MakeFinished(Finished::OUTCOME_FAILED, 0, std::string(settings.status().message()));
   }
@@ -133,7 +138,7 @@ ExitCode RunAttempt(const AttemptArguments& arguments) {
   Session session(MakeSessionOptions(arguments, *token), spool->get());
   StopSignals signals([&session](int) { session.RequestStop(StopCause::kSignal, "SIGTERM"); });
   const absl::StatusOr<worker::v1::Assignment> assignment = session.WaitForAssignment();
-  SpoolObserver observer(spool->get(), [&session] { return session.StopRequested(); });
+  SpoolObserver observer(spool->get(), [&session] { return session.requested(); });
   Finished finished = MakeFinished(Finished::OUTCOME_STOPPED, 0, session.stop_reason());
   if (assignment.ok()) {
     LogThreads(arguments, *assignment);

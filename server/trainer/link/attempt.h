@@ -22,10 +22,10 @@ struct AttemptArguments {
 // Exit codes of the trainer. How a run ended is in its last record, Finished; the code is for the
 // case that there is none, and for people.
 enum ExitCode {
-  kExitEnded = 0,       // succeeded, diverged or stopped, as Finished says
+  kExitEnded = 0,       // succeeded, diverged, paused or stopped, as Finished says
   kExitFault = 1,       // a fault, with its reason in Finished
   kExitUsage = 2,       // wrong arguments; there is no Finished
-  kExitServerLost = 3,  // stopped because no server was there for long
+  kExitServerLost = 3,  // stopped, with a checkpoint, because no server was there for long
   kExitRefused = 4,     // stopped because the server did not accept the attempt
 };
 

@@ -98,7 +98,7 @@ absl::Status Conversation::Handle(const worker::v1::AttachResponse& response) {
       callbacks_.on_stop();
       return absl::OkStatus();
     case worker::v1::AttachResponse::kPause:
-      callbacks_.on_stop();
+      callbacks_.on_pause();
       return absl::OkStatus();
     case worker::v1::AttachResponse::MESSAGE_NOT_SET:
       break;  // of a newer server

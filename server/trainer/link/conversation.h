@@ -21,6 +21,7 @@ class Conversation {
   struct Callbacks {
     std::function<void(const worker::v1::Assignment&)> on_assignment;  // once
     std::function<void()> on_stop;
+    std::function<void()> on_pause;
     std::function<bool()> closing;  // true: take leave; looked at after Spool::Wake
   };
 

@@ -105,6 +105,13 @@ std::string Session::stop_reason() {
   return stop_reason_;
 }
 
+Request Session::requested() const {
+  const StopCause cause = stop_cause();
+  if (cause == StopCause::kServerLost) return Request::kPause;
+  if (cause != StopCause::kNone) return Request::kStop;
+  return pause_requested_.load(std::memory_order_acquire) ? Request::kPause : Request::kGoOn;
+}
+
 bool Session::Finish(milliseconds timeout) {
   const bool stored = spool_->WaitUntilAcked(spool_->last_sequence(), timeout);
   Close();
@@ -143,6 +150,7 @@ absl::Status Session::Converse(Outage* outage) {
     Conversation conversation(
         spool_, {.on_assignment = [this](const auto& assignment) { OnAssignment(assignment); },
                  .on_stop = [this] { RequestStop(StopCause::kServer, "the server asked for it"); },
+                 .on_pause = [this] { RequestPause(); },
                  .closing = [this] { return Closing(); }});
     SetConversation(&conversation);
     ended = conversation.Run(target, options_.hello, options_.connect_timeout);

@@ -8,9 +8,9 @@
 // A thread of its own connects, says Hello, and sends whatever the spool holds beyond what the
 // server says it has stored: a batch is whatever has come in while the last one was written. When
 // the connection breaks it reads endpoint.json again and starts over, with pauses of 50 ms growing
-// to 2 s. It gives up, and asks training to stop, when no server was there for `reattach_grace`, or
-// when the server has refused the attempt for `refusal_grace` (a server that is just starting may
-// not know its attempts yet).
+// to 2 s. It gives up, and asks training to stop, when no server was there for `reattach_grace`
+// (then with a checkpoint), or when the server has refused the attempt for `refusal_grace` (a
+// server that is just starting may not know its attempts yet).
 #ifndef NORMLAB_SERVER_TRAINER_LINK_SESSION_H_
 #define NORMLAB_SERVER_TRAINER_LINK_SESSION_H_
 
@@ -26,6 +26,7 @@
 #include "normlab/worker/v1/worker.pb.h"
 #include "server/base/mutex.h"
 #include "server/base/spool.h"
+#include "server/trainer/trainer.h"
 
 namespace normlab::trainer {
 
@@ -68,6 +69,11 @@ class Session {
   StopCause stop_cause() const { return stop_cause_.load(std::memory_order_acquire); }
   std::string stop_reason();
 
+  // What the server wants of the engine, besides going on: a pause, unless there is a request to
+  // stop. A trainer that has lost its server for long leaves a checkpoint behind, too.
+  void RequestPause() { pause_requested_.store(true, std::memory_order_release); }
+  Request requested() const;
+
   // Waits until the server has stored all records, then takes leave. False when `timeout` passed
   // before: the records are in the spool, and the server reads it out once this process has ended.
   bool Finish(std::chrono::milliseconds timeout);
@@ -87,6 +93,7 @@ class Session {
   const SessionOptions options_;
   Spool* const spool_;
   std::atomic<StopCause> stop_cause_ = StopCause::kNone;
+  std::atomic<bool> pause_requested_ = false;
 
   Mutex mutex_;
   CondVar changed_;

@@ -98,4 +98,14 @@ absl::StatusOr<TrainingSettings> SettingsFromSpec(const v1::RunSpec& effective) 
   return settings;
 }
 
+absl::StatusOr<TrainingSettings> SettingsFromAssignment(const worker::v1::Assignment& assignment) {
+  absl::StatusOr<TrainingSettings> settings = SettingsFromSpec(assignment.effective_spec());
+  if (!settings.ok()) return settings;
+  settings->checkpoint_directory = assignment.checkpoint_directory();
+  settings->resume_from = assignment.resume_from();
+  settings->init_file = assignment.init_file();
+  settings->text_file = assignment.text_file();
+  return settings;
+}
+
 }  // namespace normlab::trainer

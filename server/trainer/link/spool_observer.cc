@@ -7,8 +7,8 @@
 
 namespace normlab::trainer {
 
-SpoolObserver::SpoolObserver(Spool* spool, std::function<bool()> stop_requested)
-    : spool_(spool), stop_requested_(std::move(stop_requested)) {}
+SpoolObserver::SpoolObserver(Spool* spool, std::function<Request()> requested)
+    : spool_(spool), requested_(std::move(requested)) {}
 
 void SpoolObserver::OnModel(const ModelSummary& summary) {
   worker::v1::ModelBuilt& model = *record_.mutable_model();
@@ -45,7 +45,8 @@ void SpoolObserver::OnCheckpoint(int64_t step, const std::string& file, int64_t 
 }
 
 Request SpoolObserver::Requested() {
-  return interrupted_ || stop_requested_() ? Request::kStop : Request::kGoOn;
+  // A checkpoint beyond the last step that is written down would leave a hole in the curve.
+  return interrupted_ ? Request::kStop : requested_();
 }
 
 void SpoolObserver::Finish(const worker::v1::Finished& finished) {

@@ -1,6 +1,6 @@
 // Writes down what training produces: every observation becomes a record of the attempt's spool.
 //
-//   SpoolObserver observer(&spool, [&] { return session.StopRequested(); });
+//   SpoolObserver observer(&spool, [&] { return session.requested(); });
 //   Result result = Train(settings, observer);
 //   observer.Finish(finished);
 //
@@ -21,7 +21,8 @@ namespace normlab::trainer {
 
 class SpoolObserver : public Observer {
  public:
-  SpoolObserver(Spool* spool, std::function<bool()> stop_requested);
+  // `requested` says what is wanted of training now.
+  SpoolObserver(Spool* spool, std::function<Request()> requested);
 
   void OnModel(const ModelSummary& summary) override;
   void OnSeries(std::span<const std::string> names) override;
@@ -40,7 +41,7 @@ class SpoolObserver : public Observer {
   bool Append();
 
   Spool* const spool_;
-  const std::function<bool()> stop_requested_;
+  const std::function<Request()> requested_;
   worker::v1::Record record_;  // one for all, so that a step allocates nothing
   std::string bytes_;
   int64_t last_step_ = 0;

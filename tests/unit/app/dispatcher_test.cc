@@ -14,6 +14,7 @@ namespace {
 
 using executor::AttemptKey;
 using executor::ExitReport;
+using fakes::CheckpointRecord;
 using fakes::FinishedRecord;
 using fakes::SeriesRecord;
 using fakes::StepRecord;
@@ -86,6 +87,7 @@ class DispatcherTest : public ::testing::Test {
   void Start(int slots = 1) {
     Dispatcher::Options options;
     options.data_dir = runs_.directory();
+    options.files = &files_;
     options.clock = &runs_.clock();
     for (int i = 0; i < slots; ++i) {
       scheduler::Device device;
@@ -123,12 +125,27 @@ class DispatcherTest : public ::testing::Test {
     return report;
   }
 
-  absl::StatusOr<Dispatcher::Attached> Attach(const executor::LaunchRequest& launch,
-                                              std::function<void()> stop = [] {}) {
-    return dispatcher_->Attach(launch.key.run, launch.key.attempt, launch.token, stop);
+  absl::StatusOr<Dispatcher::Attached> Attach(
+      const executor::LaunchRequest& launch, std::function<void()> stop = [] {},
+      std::function<void()> pause = [] {}) {
+    return dispatcher_->Attach(launch.key.run, launch.key.attempt, launch.token, {stop, pause});
+  }
+  // What a trainer leaves behind that paused after `step`, and its end.
+  void PauseAfter(const executor::LaunchRequest& launch, const Dispatcher::Attached& attached,
+                  int64_t step) {
+    std::ofstream(files_.Checkpoints(launch.key.run) /
+                  ("step-" + std::to_string(step) + ".safetensors"))
+        << step;
+    ASSERT_TRUE(runs_.Append(attached.attempt_id, 1,
+                             {SeriesRecord({"loss"}), StepRecord(step, {1}),
+                              CheckpointRecord(step), FinishedRecord(Finished::OUTCOME_PAUSED)})
+                    .ok());
+    executor_->Exit(launch.key, Code(0));
+    WaitForState(launch.key.run, v1::Run::STATE_PAUSED);
   }
 
   StoredRuns runs_;
+  const RunFiles files_{runs_.directory(), "/nowhere"};
   ScriptedExecutor* executor_ = nullptr;
   std::unique_ptr<Dispatcher> dispatcher_;
 };
@@ -237,6 +254,189 @@ TEST_F(DispatcherTest, CancelOfARunningRunStopsItsTrainer) {
   WaitForState(run, v1::Run::STATE_CANCELLED);
 }
 
+TEST_F(DispatcherTest, APausedRunGivesItsDeviceToTheNextAndGoesOnFromItsCheckpoint) {
+  const std::string first = runs_.AddRun(), second = runs_.AddRun();
+  Start();
+  const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
+  int stops = 0, pauses = 0;
+  const auto attached = Attach(launch, [&] { ++stops; }, [&] { ++pauses; });
+  EXPECT_EQ(attached->assignment.resume_from(), "");
+  EXPECT_EQ(attached->assignment.checkpoint_directory(), files_.Checkpoints(first));
+  EXPECT_EQ(dispatcher_->Resume(first, "lab1").code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(dispatcher_->Pause(first, "lab1").ok());
+  EXPECT_EQ(runs_.Read(first).state(), v1::Run::STATE_PAUSING);
+  EXPECT_EQ(pauses, 1);
+  EXPECT_EQ(stops, 0);
+  EXPECT_EQ(executor_->terminated().size(), 0u) << "a checkpoint takes its time";
+  EXPECT_TRUE(dispatcher_->Pause(first, "lab1").ok()) << "asking again changes nothing";
+  EXPECT_THAT(std::string(dispatcher_->Resume(first, "lab1").message()),
+              HasSubstr("is pausing still"));
+  PauseAfter(launch, *attached, 90);
+  EXPECT_FALSE(runs_.Read(first).has_end_time());
+  EXPECT_FALSE(runs_.Read(first).has_exit_code());
+  EXPECT_TRUE(dispatcher_->Pause(first, "lab1").ok());
+
+  const executor::LaunchRequest other = executor_->WaitForLaunch(2);
+  EXPECT_EQ(other.key.run, second);
+  ASSERT_TRUE(dispatcher_->Resume(first, "lab1").ok());
+  EXPECT_EQ(runs_.Read(first).state(), v1::Run::STATE_QUEUED);
+  executor_->Exit(other.key, Code(1));
+  const executor::LaunchRequest next = executor_->WaitForLaunch(3);
+  EXPECT_EQ(next.key.run, first);
+  EXPECT_EQ(next.key.attempt, 2);
+  const auto resumed = Attach(next);
+  EXPECT_EQ(resumed->assignment.resume_from(), files_.Checkpoints(first) / "step-90.safetensors");
+  EXPECT_EQ(runs_.Read(first).attempts(1).resumed_from_step(), 90);
+  PauseAfter(next, *resumed, 120);
+  ASSERT_TRUE(dispatcher_->Resume(first, "lab1").ok());
+  EXPECT_EQ(Attach(executor_->WaitForLaunch(4))->assignment.resume_from(),
+            files_.Checkpoints(first) / "step-120.safetensors");
+}
+
+TEST_F(DispatcherTest, AQueuedRunIsPausedAtOnceAndTheOneBehindItStarts) {
+  const std::string first = runs_.AddRun(), second = runs_.AddRun(), third = runs_.AddRun();
+  Start();
+  const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
+  ASSERT_TRUE(dispatcher_->Pause(second, "lab1").ok());
+  EXPECT_EQ(runs_.Read(second).state(), v1::Run::STATE_PAUSED);
+  EXPECT_EQ(runs_.Read(second).wait_reason(), "");
+  executor_->Exit(launch.key, Code(1));
+  EXPECT_EQ(executor_->WaitForLaunch(2).key.run, third);
+  ASSERT_TRUE(dispatcher_->Resume(second, "lab1").ok());
+  executor_->Exit({third, 1}, Code(1));
+  const executor::LaunchRequest resumed = executor_->WaitForLaunch(3);
+  EXPECT_EQ(resumed.key.run, second);
+  EXPECT_EQ(Attach(resumed)->assignment.resume_from(), "") << "it starts afresh";
+}
+
+TEST_F(DispatcherTest, APauseFindsATrainerThatAttachesLater) {
+  const std::string run = runs_.AddRun();
+  Start();
+  const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
+  ASSERT_TRUE(dispatcher_->Pause(run, "lab1").ok());
+  EXPECT_EQ(runs_.Read(run).state(), v1::Run::STATE_PAUSING);
+  int pauses = 0;
+  const auto attached = Attach(launch, [] {}, [&] { ++pauses; });
+  EXPECT_EQ(pauses, 1);
+  EXPECT_EQ(runs_.Read(run).state(), v1::Run::STATE_PAUSING);
+  PauseAfter(launch, *attached, 1);
+}
+
+TEST_F(DispatcherTest, ARunThatEndsWhilePausingHasItsTrueEnd) {
+  struct Case {
+    std::vector<std::string> records;
+    ExitReport exit;
+    v1::Run::State state;
+    std::string reason;
+  };
+  const std::vector<Case> cases = {
+      {{FinishedRecord(Finished::OUTCOME_SUCCEEDED)}, Code(0), v1::Run::STATE_SUCCEEDED, ""},
+      {{FinishedRecord(Finished::OUTCOME_DIVERGED, "loss is NaN")}, Code(0),
+       v1::Run::STATE_DIVERGED, "NaN"},
+      {{FinishedRecord(Finished::OUTCOME_FAILED, "cannot write the checkpoint")}, Code(1),
+       v1::Run::STATE_FAILED, "cannot write the checkpoint"},
+      {{FinishedRecord(Finished::OUTCOME_PAUSED)}, Code(0), v1::Run::STATE_FAILED,
+       "without a checkpoint"},
+      {{}, Signal(9), v1::Run::STATE_FAILED, "SIGKILL"},
+  };
+  Start();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const std::string run = runs_.AddRun();
+    dispatcher_->Wake();
+    const executor::LaunchRequest launch = executor_->WaitForLaunch(i + 1);
+    const auto attached = Attach(launch);
+    ASSERT_TRUE(dispatcher_->Pause(run, "lab1").ok());
+    if (!cases[i].records.empty()) {
+      ASSERT_TRUE(runs_.Append(attached->attempt_id, 1, cases[i].records).ok());
+    }
+    executor_->Exit(launch.key, cases[i].exit);
+    EXPECT_THAT(WaitForState(run, cases[i].state).end_reason(), HasSubstr(cases[i].reason));
+    const absl::Status late = dispatcher_->Pause(run, "lab1");
+    EXPECT_EQ(late.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(late.message()), HasSubstr("has already ended"));
+    EXPECT_EQ(dispatcher_->Resume(run, "lab1").code(), absl::StatusCode::kFailedPrecondition);
+  }
+}
+
+TEST_F(DispatcherTest, PausingAndPausedRunsCanBeCancelled) {
+  const std::string run = runs_.AddRun();
+  Start();
+  const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
+  int stops = 0;
+  const auto attached = Attach(launch, [&] { ++stops; });
+  ASSERT_TRUE(dispatcher_->Pause(run, "lab1").ok());
+  ASSERT_TRUE(dispatcher_->Cancel(run, "lab1").ok());
+  EXPECT_EQ(stops, 1);
+  EXPECT_EQ(executor_->terminated().size(), 1u);
+  EXPECT_THAT(std::string(dispatcher_->Pause(run, "lab1").message()),
+              HasSubstr("is cancelling and can no longer be paused"));
+  // It had paused before it heard of the cancel.
+  ASSERT_TRUE(runs_.Append(attached->attempt_id, 1,
+                           {SeriesRecord({"loss"}), StepRecord(3, {1}), CheckpointRecord(3),
+                            FinishedRecord(Finished::OUTCOME_PAUSED)})
+                  .ok());
+  executor_->Exit(launch.key, Code(0));
+  EXPECT_THAT(WaitForState(run, v1::Run::STATE_CANCELLED).end_reason(), HasSubstr("after step 3"));
+
+  const std::string other = runs_.AddRun();
+  dispatcher_->Wake();
+  const executor::LaunchRequest second = executor_->WaitForLaunch(2);
+  const auto paused = Attach(second);
+  PauseAfter(second, *paused, 5);
+  ASSERT_TRUE(dispatcher_->Cancel(other, "lab1").ok());
+  EXPECT_THAT(runs_.Read(other).end_reason(), HasSubstr("cancelled by lab1 while it was paused"));
+  EXPECT_EQ(runs_.Read(other).state(), v1::Run::STATE_CANCELLED);
+}
+
+TEST_F(DispatcherTest, ACheckpointThatIsGoneIsSaidAtOnce) {
+  const std::string run = runs_.AddRun();
+  Start();
+  const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
+  PauseAfter(launch, *Attach(launch), 7);
+  std::filesystem::remove(files_.Checkpoints(run) / "step-7.safetensors");
+  const absl::Status status = dispatcher_->Resume(run, "lab1");
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("step-7.safetensors"));
+  EXPECT_EQ(runs_.Read(run).state(), v1::Run::STATE_PAUSED);
+}
+
+TEST_F(DispatcherTest, ARestartGoesOnPausingAndLeavesPausedRunsAlone) {
+  const std::string paused = runs_.AddRun();
+  Start();
+  const executor::LaunchRequest first = executor_->WaitForLaunch(1);
+  PauseAfter(first, *Attach(first), 7);
+  const std::string pausing = runs_.AddRun();
+  dispatcher_->Wake();
+  const executor::LaunchRequest second = executor_->WaitForLaunch(2);
+  ASSERT_TRUE(Attach(second).ok());
+  ASSERT_TRUE(dispatcher_->Pause(pausing, "lab1").ok());
+  dispatcher_->Stop();
+  dispatcher_.reset();
+  runs_.Close();
+  runs_.Open();
+  Start();
+  ASSERT_EQ(executor_->adopted().size(), 1u);
+  EXPECT_EQ(executor_->adopted()[0], second.key);
+  EXPECT_EQ(dispatcher_->Devices()[0].holder, pausing);
+  EXPECT_EQ(runs_.Read(paused).state(), v1::Run::STATE_PAUSED);
+  int pauses = 0;
+  const auto attached = Attach(second, [] {}, [&] { ++pauses; });
+  EXPECT_EQ(pauses, 1) << "it is told again";
+  PauseAfter(second, *attached, 9);
+  EXPECT_EQ(executor_->launches(), 0u) << "nothing starts by itself";
+  ASSERT_TRUE(dispatcher_->Resume(paused, "lab1").ok());
+  const executor::LaunchRequest third = executor_->WaitForLaunch(1);
+  EXPECT_EQ(third.key.run, paused);
+  EXPECT_EQ(runs_.Read(paused).attempts(1).resumed_from_step(), 7);
+}
+
+TEST_F(DispatcherTest, AnAttemptThatWasToPauseAndWasNeverLaunchedIsPaused) {
+  const std::string run = runs_.AddRun();
+  runs_.StartAttempt(run, 0, v1::Run::STATE_PAUSING);
+  Start();
+  EXPECT_EQ(runs_.Read(run).state(), v1::Run::STATE_PAUSED);
+}
+
 TEST_F(DispatcherTest, ATrainerThatCannotBeStartedFailsWithTheReason) {
   Start();
   executor_->Refuse(absl::NotFoundError("no normlab-trainer"));
@@ -265,7 +465,7 @@ TEST_F(DispatcherTest, StrangersAreTurnedAway) {
   Start();
   const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
   const auto refused = [&](const std::string& id, int32_t attempt, const std::string& token) {
-    return dispatcher_->Attach(id, attempt, token, [] {}).status().code();
+    return dispatcher_->Attach(id, attempt, token, {[] {}, [] {}}).status().code();
   };
   EXPECT_EQ(refused(run, 1, "wrong"), absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(refused(run, 2, launch.token), absl::StatusCode::kPermissionDenied);

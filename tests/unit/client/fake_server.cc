@@ -78,6 +78,39 @@ class FakeServer::Runs : public RunService::Service {
     return Status::OK;
   }
 
+  Status PauseRun(ServerContext*, const PauseRunRequest* request, Run* run) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    fake_.paused.push_back(request->id());
+    run->set_id(request->id());
+    run->set_state(Run::STATE_PAUSING);
+    return fake_.pause_status;
+  }
+
+  Status ResumeRun(ServerContext*, const ResumeRunRequest* request, Run* run) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    fake_.resumed.push_back(request->id());
+    run->set_id(request->id());
+    run->set_state(Run::STATE_QUEUED);
+    return Status::OK;
+  }
+
+  Status ReadCheckpoint(ServerContext*, const ReadCheckpointRequest*,
+                        grpc::ServerWriter<ReadCheckpointResponse>* writer) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    if (fake_.checkpoint.empty()) {
+      return Status(grpc::StatusCode::FAILED_PRECONDITION, "the run has no checkpoint yet");
+    }
+    ReadCheckpointResponse piece;
+    piece.set_step(1200);
+    piece.set_total_bytes(fake_.checkpoint_bytes);
+    for (const std::string& data : fake_.checkpoint) {
+      piece.set_data(data);
+      writer->Write(piece);
+      piece.Clear();
+    }
+    return Status::OK;
+  }
+
   Status ReadSeries(ServerContext*, const ReadSeriesRequest* request,
                     ReadSeriesResponse* response) override {
     std::lock_guard<std::mutex> lock(fake_.mutex_);

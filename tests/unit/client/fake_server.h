@@ -39,12 +39,17 @@ class FakeServer {
   std::map<std::string, std::vector<normlab::v1::Column>> series;  // by run
   std::vector<WatchScript> watches;                                // one a call, then OK at once
   grpc::Status create_status = grpc::Status::OK;
+  grpc::Status pause_status = grpc::Status::OK;
+  std::vector<std::string> checkpoint;  // the pieces of every run's; none: it has no checkpoint
+  int64_t checkpoint_bytes = 0;         // as announced
 
   // What it was asked.
   std::vector<normlab::v1::CreateRunRequest> created;
   std::vector<normlab::v1::CreateExperimentRequest> experiments;
   std::vector<normlab::v1::WatchRunsRequest> watched;
   std::vector<std::string> cancelled;
+  std::vector<std::string> paused;
+  std::vector<std::string> resumed;
 
  private:
   class Runs;

@@ -112,8 +112,9 @@ TEST_F(ProgramTest, UnknownOptionAndCommandAreUsageErrorsWithTheNearestName) {
 }
 
 TEST_F(ProgramTest, EveryCommandHasHelpWithExamples) {
-  for (const char* command : {"article", "submit", "ls", "show", "watch", "cancel", "devices",
-                              "export", "plot", "open", "doctor", "completion"}) {
+  for (const char* command : {"article", "submit", "ls", "show", "watch", "pause", "resume",
+                              "cancel", "devices", "export", "plot", "open", "doctor",
+                              "completion"}) {
     EXPECT_EQ(Normlab({command, "--help"}), 0) << command;
     EXPECT_THAT(out_, HasSubstr("Examples:")) << command;
   }
@@ -194,6 +195,66 @@ TEST_F(ProgramTest, AnAmbiguousRunListsTheCandidates) {
 TEST_F(ProgramTest, CancelGoesOnAfterAFailure) {
   EXPECT_EQ(Normlab({"cancel", "nothing", "post"}), 4);
   EXPECT_THAT(server_.cancelled, testing::ElementsAre(kPostId));
+}
+
+TEST_F(ProgramTest, PauseAndResumeSayWhatBecameOfTheirRuns) {
+  EXPECT_EQ(Normlab({"pause", "post", "pre"}), 0);
+  EXPECT_THAT(server_.paused, testing::ElementsAre(kPostId, kPreId));
+  EXPECT_THAT(out_, HasSubstr("pausing"));
+  EXPECT_EQ(Normlab({"resume", kPreId}), 0);
+  EXPECT_THAT(server_.resumed, testing::ElementsAre(kPreId));
+  EXPECT_THAT(out_, HasSubstr("queued"));
+  EXPECT_TRUE(server_.watched.empty());
+  server_.pause_status =
+      grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "run X has already ended (succeeded)");
+  EXPECT_EQ(Normlab({"pause", "pre"}), 4);
+  EXPECT_THAT(err_, HasSubstr("has already ended (succeeded)"));
+  EXPECT_EQ(Normlab({"pause"}), 2);
+}
+
+TEST_F(ProgramTest, ResumeCanWatchToTheEnd) {
+  server_.watches = {{{EndEvent(server_.runs[0], v1::Run::STATE_DIVERGED)}}};
+  EXPECT_EQ(Normlab({"resume", "pre", "--watch"}), 5);
+  ASSERT_EQ(server_.watched.size(), 1u);
+  EXPECT_EQ(server_.watched[0].runs(0), kPreId);
+}
+
+TEST_F(ProgramTest, AWatchGoesOnOverAPauseAndSaysHowToResume) {
+  WatchRunsResponse paused;
+  *paused.mutable_run() = server_.runs[0];
+  paused.mutable_run()->set_state(v1::Run::STATE_PAUSED);
+  WatchRunsResponse next;
+  next.mutable_attempt()->set_run(kPreId);
+  next.mutable_attempt()->mutable_attempt()->set_number(2);
+  next.mutable_attempt()->mutable_attempt()->set_resumed_from_step(1);
+  WatchRunsResponse second = PointsEvent(kPreId, 2, 0.5, "token-2");
+  second.mutable_points()->set_attempt(2);
+  server_.watches = {{{PointsEvent(kPreId, 1, 4.5, "token-1"), paused, next, second,
+                       EndEvent(server_.runs[0], v1::Run::STATE_SUCCEEDED)}}};
+  EXPECT_EQ(Normlab({"watch", "pre"}), 0);
+  EXPECT_THAT(out_, HasSubstr(std::string("pre: paused, go on with: normlab resume ") + kPreId));
+  EXPECT_THAT(out_, HasSubstr("pre: step 2/2, loss 0.5"));
+  EXPECT_THAT(out_, HasSubstr("pre: succeeded"));
+}
+
+TEST_F(ProgramTest, ShowTellsCheckpointsAndTimeOfTrainingOnly) {
+  v1::Run& run = server_.runs[0];
+  run.set_state(v1::Run::STATE_PAUSED);
+  for (const int64_t start : {1'000, 500'000}) {  // with a long pause between
+    v1::Attempt& attempt = *run.add_attempts();
+    attempt.set_number(run.attempts_size());
+    attempt.set_device("cpu:0");
+    attempt.mutable_start_time()->set_seconds(start);
+    attempt.mutable_end_time()->set_seconds(start + 20);
+    attempt.set_last_step(run.attempts_size());
+    attempt.set_checkpoint_step(run.attempts_size());
+    attempt.set_resumed_from_step(run.attempts_size() - 1);
+  }
+  EXPECT_EQ(Normlab({"show", "pre"}), 0);
+  EXPECT_THAT(out_, HasSubstr("paused"));
+  EXPECT_THAT(out_, HasSubstr("40 s"));
+  EXPECT_THAT(out_, HasSubstr("from the checkpoint of step 1, has a checkpoint of step 2"));
+  EXPECT_THAT(out_, HasSubstr(std::string("normlab resume ") + kPreId));
 }
 
 TEST_F(ProgramTest, WatchGoesOnFromItsTokenAfterTheServerWentAway) {
@@ -288,6 +349,29 @@ TEST_F(ProgramTest, ExportWritesCsvToStandardOutputOrAFile) {
   EXPECT_TRUE(std::filesystem::exists(path));
   EXPECT_EQ(Normlab({"export", "pre", "-o", "/nonexistent/run.csv"}), 4);
   EXPECT_THAT(err_, HasSubstr("/nonexistent/run.csv"));
+}
+
+TEST_F(ProgramTest, ExportWritesTheCheckpointWholeOrNotAtAll) {
+  const std::filesystem::path path = server_.data_dir() / "weights.safetensors";
+  const auto safetensors = [&] {
+    return Normlab({"export", "pre", "--format", "safetensors", "-o", path.string()});
+  };
+  EXPECT_EQ(safetensors(), 4);
+  EXPECT_THAT(err_, HasSubstr("has no checkpoint yet"));
+  EXPECT_FALSE(std::filesystem::exists(path));
+  server_.checkpoint = {std::string("one\0", 4), "two"};
+  server_.checkpoint_bytes = 8;
+  EXPECT_NE(safetensors(), 0);
+  EXPECT_THAT(err_, HasSubstr("7 of 8 bytes"));
+  EXPECT_FALSE(std::filesystem::exists(path));
+  server_.checkpoint_bytes = 7;
+  EXPECT_EQ(safetensors(), 0);
+  EXPECT_THAT(out_, HasSubstr("checkpoint of step 1,200"));
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(bytes, std::string("one\0two", 7));
+  EXPECT_EQ(Normlab({"export", "pre", "--format", "safetensors"}), 2) << "not to a terminal";
+  EXPECT_EQ(Normlab({"export", "pre", "post", "--format", "safetensors", "-o", "x"}), 2);
 }
 
 TEST_F(ProgramTest, PlotWritesAPicture) {

@@ -20,13 +20,23 @@ TEST(RunStateTest, NothingFollowsAnEnd) {
 
 TEST(RunStateTest, EveryRunCanEnd) {
   for (int from = Run::STATE_QUEUED; from < Run::STATE_SUCCEEDED; ++from) {
-    if (from == Run::STATE_PAUSED) continue;  // nothing pauses yet
     bool ends = false;
     for (int to = Run::STATE_SUCCEEDED; to <= Run::STATE_TIMED_OUT; ++to) {
       ends = ends || MayFollow(static_cast<RunState>(from), static_cast<RunState>(to));
     }
-    EXPECT_TRUE(ends || from == Run::STATE_QUEUED || from == Run::STATE_PAUSING) << from;
+    EXPECT_TRUE(ends) << from;
   }
+}
+
+TEST(RunStateTest, OnlyAPausedRunWaitsAgainAndItNeverRunsWithoutWaiting) {
+  EXPECT_TRUE(MayFollow(Run::STATE_PAUSED, Run::STATE_QUEUED));
+  EXPECT_FALSE(MayFollow(Run::STATE_PAUSING, Run::STATE_QUEUED));
+  EXPECT_FALSE(MayFollow(Run::STATE_RUNNING, Run::STATE_QUEUED));
+  for (const RunState to : {Run::STATE_STARTING, Run::STATE_RUNNING, Run::STATE_PAUSING,
+                            Run::STATE_CANCELLING, Run::STATE_SUCCEEDED}) {
+    EXPECT_FALSE(MayFollow(Run::STATE_PAUSED, to)) << to;
+  }
+  EXPECT_FALSE(MayFollow(Run::STATE_CANCELLING, Run::STATE_PAUSED)) << "a cancel stands";
 }
 
 TEST(StateAfterTest, TheTrainersOwnWordCountsMost) {
@@ -37,6 +47,15 @@ TEST(StateAfterTest, TheTrainersOwnWordCountsMost) {
   EXPECT_EQ(StateAfter(end, true).state, Run::STATE_SUCCEEDED) << "it was faster than the cancel";
   end.outcome = Outcome::kDiverged;
   EXPECT_EQ(StateAfter(end, false).state, Run::STATE_DIVERGED);
+}
+
+TEST(StateAfterTest, APauseIsNoEndUnlessTheRunWasCancelledMeanwhile) {
+  AttemptEnd end;
+  end.outcome = Outcome::kPaused;
+  end.last_step = 17;
+  EXPECT_EQ(StateAfter(end, false).state, Run::STATE_PAUSED);
+  EXPECT_EQ(StateAfter(end, true).state, Run::STATE_CANCELLED);
+  EXPECT_THAT(StateAfter(end, true).reason, HasSubstr("after step 17"));
 }
 
 TEST(StateAfterTest, WithoutAWordTheProcessTells) {

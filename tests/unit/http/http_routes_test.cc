@@ -127,6 +127,26 @@ TEST_F(HttpRoutesTest, GetAndCancelRun) {
   EXPECT_EQ(Fetch("POST", "/api/v1/runs/01J9:cancel", R"({"force":true})").status, 400);
 }
 
+TEST_F(HttpRoutesTest, PauseAndResumeRun) {
+  std::string paused, resumed;
+  api_.pause_run = [&](const v1::PauseRunRequest& request) {
+    paused = request.id();
+    return RunCalled(paused);
+  };
+  api_.resume_run = [&](const v1::ResumeRunRequest& request) -> absl::StatusOr<v1::Run> {
+    resumed = request.id();
+    return absl::FailedPreconditionError("run 01J9 is running, not paused");
+  };
+  EXPECT_EQ(Fetch("POST", "/api/v1/runs/01J8:pause").json()["id"], "01J8");
+  EXPECT_EQ(paused, "01J8");
+  const Response refused = Fetch("POST", "/api/v1/runs/01J9:resume", "{}");
+  EXPECT_EQ(resumed, "01J9");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(refused.json()["error"]["status"], "FAILED_PRECONDITION");
+  EXPECT_EQ(refused.json()["error"]["message"], "run 01J9 is running, not paused");
+  EXPECT_EQ(Get("/api/v1/runs/01J8:pause").status, 405);
+}
+
 TEST_F(HttpRoutesTest, ListRuns) {
   v1::ListRunsRequest seen;
   api_.list_runs = [&](const v1::ListRunsRequest& request) {

@@ -49,13 +49,22 @@ class AttemptFixture : public testing::Test {
     server_ = std::make_unique<FakeWorkerServer>(root_, spec);
     server_->Start();
   }
+  // The attempt after the one that has exited, in a folder of its own.
+  void LaunchNext() {
+    {
+      MutexLock lock(mutex_);
+      report_.reset();
+    }
+    ++key_.attempt;
+    Launch();
+  }
   void Launch() {
     const auto shepherd = executor_->Launch({.key = key_,
                                              .token = "secret",
                                              .device = "cpu:0",
                                              .gpu_uuid = "",
                                              .threads = 1,
-                                             .directory = root_ / "1",
+                                             .directory = Directory(),
                                              .endpoint_file = server_->endpoint_file()});
     ASSERT_TRUE(shepherd.ok()) << shepherd.status();
     launched_ = true;
@@ -71,13 +80,13 @@ class AttemptFixture : public testing::Test {
     return *report_;
   }
   pid_t TrainerPid() {
-    return nlohmann::json::parse(ReadFile(root_ / "1" / "shepherd.json").value_or("{}"))
+    return nlohmann::json::parse(ReadFile(Directory() / "shepherd.json").value_or("{}"))
         .value("trainer_pid", 0);
   }
   // What the server has, and then what only the spool has: all that was ever recorded.
   std::vector<worker::v1::Record> AllRecords() {
     std::vector<std::string> all = server_->records();
-    auto reader = SpoolReader::Open(root_ / "1" / "spool");
+    auto reader = SpoolReader::Open(Directory() / "spool");
     EXPECT_TRUE(reader.ok()) << reader.status();
     while (reader.ok() && reader->Next()) {
       if (reader->sequence() <= all.size()) continue;
@@ -89,9 +98,9 @@ class AttemptFixture : public testing::Test {
     for (size_t i = 0; i < all.size(); ++i) EXPECT_TRUE(records[i].ParseFromString(all[i]));
     return records;
   }
-  // Steps count from 1 without a gap; returns the last.
-  static int64_t LastStep(const std::vector<worker::v1::Record>& records) {
-    int64_t last = 0;
+  // Steps count from `first` without a gap; returns the last.
+  static int64_t LastStep(const std::vector<worker::v1::Record>& records, int64_t first = 1) {
+    int64_t last = first - 1;
     for (const worker::v1::Record& record : records) {
       if (!record.has_step()) continue;
       EXPECT_EQ(record.step().step(), ++last);
@@ -100,7 +109,9 @@ class AttemptFixture : public testing::Test {
   }
 
   const std::filesystem::path trainer_;
-  const executor::AttemptKey key_ = {"01RUN", 1};
+  std::filesystem::path Directory() const { return root_ / std::to_string(key_.attempt); }
+
+  executor::AttemptKey key_ = {"01RUN", 1};
   const fakes::TempDir temporary_;
   const std::filesystem::path root_ = temporary_.path();
   std::unique_ptr<FakeWorkerServer> server_;

@@ -124,6 +124,55 @@ TEST_F(AttemptTest, StopFromTheServerDoesTheSame) {
   EXPECT_EQ(LastStep(AllRecords()), 300);
 }
 
+TEST_F(AttemptTest, PauseWritesACheckpointAndTheNextAttemptGoesOnFromIt) {
+  setenv("NORMLAB_FAKE_ENGINE", "hang_at=300", 1);
+  StartServer(500);
+  server_->set_decide([](uint64_t first, size_t count) {
+    return first + count > 301 ? FakeWorkerServer::Action::kStoreAckAndPause
+                               : FakeWorkerServer::Action::kStoreAndAck;
+  });
+  Launch();
+  EXPECT_EQ(WaitForExit().exit_code, kExitEnded);
+  std::vector<Record> records = AllRecords();
+  EXPECT_EQ(LastStep(records), 300);
+  EXPECT_EQ(records.back().finished().outcome(), Finished::OUTCOME_PAUSED);
+  EXPECT_EQ(records.back().finished().last_step(), 300);
+  const worker::v1::CheckpointWritten checkpoint = records[records.size() - 2].checkpoint();
+  EXPECT_EQ(checkpoint.step(), 300);
+  const std::filesystem::path file = server_->checkpoint_directory() / checkpoint.file();
+  EXPECT_EQ(static_cast<int64_t>(std::filesystem::file_size(file)), checkpoint.bytes());
+
+  setenv("NORMLAB_FAKE_ENGINE", "", 1);
+  server_->Stop();
+  StartServer(500);
+  server_->set_resume_from(file);
+  LaunchNext();
+  EXPECT_EQ(WaitForExit().exit_code, kExitEnded);
+  records = AllRecords();
+  EXPECT_EQ(LastStep(records, /*first=*/301), 500);
+  EXPECT_EQ(records.back().finished().outcome(), Finished::OUTCOME_SUCCEEDED);
+}
+
+TEST_F(AttemptTest, APauseThatComesWithTheLastStepIsASuccess) {
+  setenv("NORMLAB_FAKE_ENGINE", "hang_at=300", 1);
+  StartServer(300);
+  server_->set_decide([](uint64_t first, size_t count) {
+    return first + count > 301 ? FakeWorkerServer::Action::kStoreAckAndPause
+                               : FakeWorkerServer::Action::kStoreAndAck;
+  });
+  Launch();
+  EXPECT_EQ(WaitForExit().exit_code, kExitEnded);
+  EXPECT_EQ(AllRecords().back().finished().outcome(), Finished::OUTCOME_SUCCEEDED);
+}
+
+TEST_F(AttemptTest, AMissingCheckpointIsAFaultThatNamesTheFile) {
+  StartServer(100);
+  server_->set_resume_from("/nowhere/step-5.checkpoint");
+  Launch();
+  EXPECT_EQ(WaitForExit().exit_code, kExitFault);
+  EXPECT_THAT(AllRecords().back().finished().reason(), HasSubstr("/nowhere/step-5.checkpoint"));
+}
+
 TEST_F(AttemptTest, EngineThatIgnoresTheRequestIsKilledAndItsStepsAreKept) {
   setenv("NORMLAB_FAKE_ENGINE", "hang_at=300,ignore_stop=1", 1);
   StartServer(100000);

@@ -166,6 +166,17 @@ TEST_F(SessionTest, StopFromTheServerIsNoticed) {
   EXPECT_TRUE(session_->Finish(minutes(1)));
 }
 
+TEST_F(SessionTest, AStopCountsMoreThanAPause) {
+  server_->Start();
+  Attach();
+  EXPECT_EQ(session_->requested(), Request::kGoOn);
+  session_->RequestPause();
+  EXPECT_EQ(session_->requested(), Request::kPause);
+  EXPECT_FALSE(session_->StopRequested());
+  session_->RequestStop(StopCause::kServer, "cancelled");
+  EXPECT_EQ(session_->requested(), Request::kStop);
+}
+
 TEST_F(SessionTest, FirstStopRequestCountsAndEndsTheWaitForAnAssignment) {
   session_ = std::make_unique<Session>(options_, spool_.get());
   session_->RequestStop(StopCause::kSignal, "first");
@@ -185,6 +196,7 @@ TEST_F(SessionTest, NoServerForTheGraceEndsTheRun) {
   while (full.ok()) full = spool_->Append("waits until the session gives up").status();
   EXPECT_EQ(full.code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(session_->stop_cause(), StopCause::kServerLost);
+  EXPECT_EQ(session_->requested(), Request::kPause) << "it leaves a checkpoint";
   EXPECT_FALSE(session_->Finish(milliseconds(1)));
 }
 

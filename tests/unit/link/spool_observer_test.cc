@@ -48,11 +48,11 @@ class SpoolObserverTest : public testing::Test {
 
   std::filesystem::path directory_;
   std::unique_ptr<Spool> spool_;
-  bool stop_ = false;
+  Request requested_ = Request::kGoOn;
 };
 
 TEST_F(SpoolObserverTest, EverythingBecomesARecordInItsOrder) {
-  SpoolObserver observer(spool_.get(), [this] { return stop_; });
+  SpoolObserver observer(spool_.get(), [this] { return requested_; });
   observer.OnModel({.parameter_count = 12, .instruction_set = "avx2"});
   const std::vector<std::string> names = {"loss", "gradient_norm"};
   observer.OnSeries(names);
@@ -77,15 +77,28 @@ TEST_F(SpoolObserverTest, EverythingBecomesARecordInItsOrder) {
   EXPECT_EQ(observer.last_step(), 2);
 }
 
-TEST_F(SpoolObserverTest, StopIsPassedOn) {
-  SpoolObserver observer(spool_.get(), [this] { return stop_; });
+TEST_F(SpoolObserverTest, ACheckpointIsARecordBehindItsStep) {
+  SpoolObserver observer(spool_.get(), [] { return Request::kPause; });
+  observer.OnStep(7, std::vector<Observation>{{0, 4.5}});
+  observer.OnCheckpoint(7, "step-7.safetensors", 1234);
+  const std::vector<Record> records = Records();
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[1].checkpoint().step(), 7);
+  EXPECT_EQ(records[1].checkpoint().file(), "step-7.safetensors");
+  EXPECT_EQ(records[1].checkpoint().bytes(), 1234);
+}
+
+TEST_F(SpoolObserverTest, RequestsArePassedOn) {
+  SpoolObserver observer(spool_.get(), [this] { return requested_; });
   EXPECT_EQ(observer.Requested(), Request::kGoOn);
-  stop_ = true;
-  EXPECT_EQ(observer.Requested(), Request::kStop);
+  for (const Request request : {Request::kPause, Request::kStop}) {
+    requested_ = request;
+    EXPECT_EQ(observer.Requested(), request);
+  }
 }
 
 TEST_F(SpoolObserverTest, InterruptedWaitEndsTheRunBeforeTheStepThatFoundNoRoom) {
-  SpoolObserver observer(spool_.get(), [] { return false; });
+  SpoolObserver observer(spool_.get(), [] { return Request::kGoOn; });
   const std::vector<Observation> observations(20);
   std::thread trainer([&] {
     for (int64_t step = 1; observer.Requested() == Request::kGoOn; ++step) observer.OnStep(step, observations);
@@ -93,6 +106,7 @@ TEST_F(SpoolObserverTest, InterruptedWaitEndsTheRunBeforeTheStepThatFoundNoRoom)
   spool_->Interrupt();
   trainer.join();
   observer.OnStep(1000000, observations);  // more than asked for changes nothing
+  observer.OnCheckpoint(1000000, "a", 1);
   Finished finished;
   finished.set_outcome(Finished::OUTCOME_STOPPED);
   finished.set_last_step(observer.last_step());
@@ -104,14 +118,14 @@ TEST_F(SpoolObserverTest, InterruptedWaitEndsTheRunBeforeTheStepThatFoundNoRoom)
 }
 
 TEST_F(SpoolObserverTest, RecordTooLargeForTheSpoolIsAFault) {
-  SpoolObserver observer(spool_.get(), [] { return false; });
+  SpoolObserver observer(spool_.get(), [] { return Request::kGoOn; });
   const std::vector<std::string> names = {std::string(spool_->max_record_bytes() + 1, 'x')};
   EXPECT_THROW(observer.OnSeries(names), std::runtime_error);
 }
 
 TEST_F(SpoolObserverTest, StepTakesMicroseconds) {
   MakeSpool(Spool::kDefaultCapacity);
-  SpoolObserver observer(spool_.get(), [] { return false; });
+  SpoolObserver observer(spool_.get(), [] { return Request::kGoOn; });
   std::vector<Observation> observations;
   for (uint32_t i = 0; i < 8; ++i) observations.push_back({i, 1.0 / (i + 1)});
   constexpr int64_t kSteps = 200000;

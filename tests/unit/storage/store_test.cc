@@ -15,6 +15,7 @@
 namespace normlab::storage {
 namespace {
 
+using fakes::CheckpointRecord;
 using fakes::FinishedRecord;
 using fakes::SeriesRecord;
 using fakes::StepRecord;
@@ -131,6 +132,105 @@ TEST(StoreTest, DefaultCurveFollowsLineage) {
   EXPECT_THAT(Curves(runs, run, {2, 3})[0].curve.values, ElementsAre(20, 31));
 }
 
+TEST(StoreTest, ALineageOfThreeAttemptsIsOneCurveAndOneSummary) {
+  StoredRuns runs;
+  const std::string run = runs.AddRun();
+  const AttemptRow first = runs.StartAttempt(run);
+  ASSERT_TRUE(runs.Append(first.id, 1,
+                          {SeriesRecord({"loss", "validation_loss"}), StepRecord(1, {10, 9}),
+                           StepRecord(2, {20, 8}), CheckpointRecord(2)})
+                  .ok());
+  const AttemptRow never_started = runs.StartAttempt(run, /*resumed_from=*/2);
+  const AttemptRow second = runs.StartAttempt(run, /*resumed_from=*/2);
+  EXPECT_EQ(second.number, never_started.number + 1);
+  ASSERT_TRUE(runs.Append(second.id, 1, {SeriesRecord({"extra", "loss"})}).ok());
+  EXPECT_EQ(runs.Read(run).progress().step(), 2) << "what is done stays done before its first step";
+  ASSERT_TRUE(
+      runs.Append(second.id, 2, {StepRecord(3, {-3, 30}), CheckpointRecord(3)}).ok());
+  const AttemptRow third = runs.StartAttempt(run, /*resumed_from=*/3);
+  EXPECT_FALSE(runs.Append(third.id, 1, {SeriesRecord({"loss"}), StepRecord(3, {31})}).ok())
+      << "a step that its checkpoint has already";
+  ASSERT_TRUE(runs.Append(third.id, 1, {SeriesRecord({"loss"}), StepRecord(4, {5})}).ok());
+
+  const std::vector<NamedCurve> curves = Curves(runs, run);
+  EXPECT_EQ(curves[0].name, "loss");
+  EXPECT_THAT(curves[0].curve.steps, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(curves[0].curve.values, ElementsAre(10, 20, 30, 5));
+  EXPECT_THAT(curves[1].curve.steps, ElementsAre(1, 2));
+  const v1::Run read = runs.Read(run);
+  EXPECT_EQ(read.summary().min_loss(), 5);
+  EXPECT_EQ(read.summary().final_loss(), 5);
+  EXPECT_EQ(read.summary().validation_loss(), 8);
+  EXPECT_EQ(read.attempts(0).checkpoint_step(), 2);
+  EXPECT_EQ(read.attempts(3).checkpoint_step(), 0);
+  EXPECT_EQ(read.attempts(3).resumed_from_step(), 3);
+}
+
+TEST(StoreTest, TheLatestCheckpointIsKeptOverRestarts) {
+  StoredRuns runs;
+  const std::string run = runs.AddRun();
+  const AttemptRow attempt = runs.StartAttempt(run);
+  const auto latest = [&] {
+    absl::StatusOr<AttemptRow> found;
+    runs.store()
+        .Read([&](Database& database) {
+          found = ReadLatestCheckpoint(database, run);
+          return absl::OkStatus();
+        })
+        .IgnoreError();
+    return found;
+  };
+  ASSERT_TRUE(runs.Append(attempt.id, 1, {SeriesRecord({"loss"}), StepRecord(1, {10})}).ok());
+  EXPECT_EQ(latest().status().code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(runs.Append(attempt.id, 3,
+                          {CheckpointRecord(1), StepRecord(2, {9}), CheckpointRecord(2),
+                           StepRecord(3, {8})})
+                  .ok());
+  runs.Close();
+  runs.Open();
+  ASSERT_TRUE(latest().ok());
+  EXPECT_EQ(latest()->checkpoint_step, 2);
+  EXPECT_EQ(latest()->checkpoint_file, "step-2.safetensors");
+  EXPECT_EQ(latest()->checkpoint_bytes, 1002);
+  ASSERT_TRUE(runs.Append(attempt.id, 7, {StepRecord(4, {7})}).ok());
+  EXPECT_EQ(latest()->checkpoint_step, 2);
+}
+
+TEST(StoreTest, ACheckpointOfNoStepOrOutsideItsFolderIsRefused) {
+  StoredRuns runs;
+  const std::string run = runs.AddRun();
+  const AttemptRow attempt = runs.StartAttempt(run);
+  ASSERT_TRUE(runs.Append(attempt.id, 1, {SeriesRecord({"loss"}), StepRecord(1, {10})}).ok());
+  EXPECT_FALSE(runs.Append(attempt.id, 3, {CheckpointRecord(2)}).ok());
+  EXPECT_FALSE(runs.Append(attempt.id, 3, {CheckpointRecord(0)}).ok());
+  for (const char* name : {"", ".", "..", "../owner-token", "/etc/passwd", ".hidden"}) {
+    worker::v1::Record record;
+    record.mutable_checkpoint()->set_step(1);
+    record.mutable_checkpoint()->set_file(name);
+    EXPECT_FALSE(runs.Append(attempt.id, 3, {record.SerializeAsString()}).ok()) << name;
+  }
+}
+
+TEST(StoreTest, WhatIsKnownBeforeTrainingStaysKnown) {
+  StoredRuns runs;
+  v1::Run run = runs.MakeRun();
+  run.mutable_summary()->set_parameter_count(610'176);
+  run.mutable_summary()->set_flops_per_step(2.97e9);
+  run.mutable_summary()->set_memory_bytes(1e8);
+  ASSERT_TRUE(runs.store()
+                  .writer()
+                  .Write([&](WriteContext& context) { return InsertRun(context, run); })
+                  .ok());
+  EXPECT_EQ(runs.Read(run.id()).summary().parameter_count(), 610'176);
+  const AttemptRow attempt = runs.StartAttempt(run.id());
+  ASSERT_TRUE(runs.Append(attempt.id, 1, {SeriesRecord({"loss"}), StepRecord(1, {10})}).ok());
+  const v1::Summary summary = runs.Read(run.id()).summary();
+  EXPECT_EQ(summary.parameter_count(), 610'176);
+  EXPECT_EQ(summary.flops_per_step(), 2.97e9);
+  EXPECT_EQ(summary.memory_bytes(), 1e8);
+  EXPECT_EQ(summary.final_loss(), 10);
+}
+
 TEST(StoreTest, PublishesOnlyWhatIsDurableWithRisingSequences) {
   StoredRuns runs;
   const std::string run = runs.AddRun();
@@ -237,6 +337,66 @@ TEST(StoreTest, ANewerSchemaIsRefusedUntouched) {
   const absl::Status status = Store::Open(options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("schema 999"));
+}
+
+// A database as the first schema left it, with a run of two attempts in it.
+void MakeFirstSchema(const std::filesystem::path& path) {
+  auto database = Database::Open(path, Database::Access::kReadWrite).value();
+  ASSERT_TRUE(database->Execute(std::string(Migrations()[0])).ok());
+  ASSERT_TRUE(database
+                  ->Execute(R"sql(
+PRAGMA user_version = 1;
+INSERT INTO meta (name, value) VALUES ('store_id', 'abc'), ('sequence', 9);
+INSERT INTO runs (id, display_name, user_name, spec, effective_spec, device, state, create_time,
+                  start_time, step, steps, final_loss, parameter_count, changed_sequence)
+VALUES ('01J00000000000000000000001', 'an old run', 'lab1', '{"layers": "6"}',
+        '{"layers": "6", "steps": "30"}', 'auto', 3, 1000000, 2000000, 2, 30, 3.5, 42, 7);
+INSERT INTO attempts (id, run, number, device, directory, token_sha256, start_time, last_step,
+                      persisted_sequence, started_sequence)
+VALUES (1, '01J00000000000000000000001', 1, 'cpu:0', 'attempts/a-1', 'x', 2000000, 2, 3, 5);
+INSERT INTO series (id, attempt, position, name) VALUES (1, 1, 0, 'loss');
+INSERT INTO points (series, step, value) VALUES (1, 1, 4.25), (1, 2, NULL);
+INSERT INTO journal (attempt, sequence, last_step) VALUES (1, 7, 2);
+)sql")
+                  .ok());
+}
+
+TEST(StoreTest, TheFirstSchemaIsUpgradedWithEverythingInItAndItsRunGoesOn) {
+  fakes::TempDir dir;
+  fakes::FakeClock clock;
+  const std::filesystem::path path = dir.path() / "normlab.db";
+  MakeFirstSchema(path);
+  Store::Options options;
+  options.path = path;
+  options.clock = &clock;
+  auto store = Store::Open(options).value();
+  EXPECT_EQ(store->store_id(), "abc");
+  EXPECT_EQ(store->opened_at_sequence(), 9u);
+  const std::string id = "01J00000000000000000000001";
+  ASSERT_TRUE(store->writer()
+                  .Write([&](WriteContext& context) {
+                    return store->attempt_log().Append(context, 1, 4,
+                                                       {StepRecord(3, {3}), CheckpointRecord(3)});
+                  })
+                  .ok());
+  const absl::Status read = store->Read([&](Database& database) -> absl::Status {
+    EXPECT_EQ(*database.PragmaInteger("user_version"),
+              static_cast<int64_t>(Migrations().size()));
+    const v1::Run run = ReadRun(database, id).value();
+    EXPECT_EQ(run.display_name(), "an old run");
+    EXPECT_EQ(run.effective_spec().layers(), 6);
+    EXPECT_EQ(run.state(), v1::Run::STATE_RUNNING);
+    EXPECT_EQ(run.summary().parameter_count(), 42);
+    EXPECT_FALSE(run.summary().has_memory_bytes());
+    EXPECT_FALSE(run.summary().has_validation_loss());
+    EXPECT_EQ(run.attempts(0).checkpoint_step(), 3);
+    const auto curves = ReadDefaultCurves(database, id, {"loss"}, {}).value();
+    EXPECT_EQ(curves[0].curve.values[0], 4.25);
+    EXPECT_TRUE(std::isnan(curves[0].curve.values[1]));
+    EXPECT_EQ(curves[0].curve.values[2], 3);
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(read.ok()) << read;
 }
 
 TEST(StoreTest, AFileThatIsNoDatabaseIsRefused) {

@@ -1,0 +1,66 @@
+// Where the files of runs are. Below the data folder:
+//
+//   runs/RUN/checkpoints/     what the run's trainers write
+//   runs/RUN/init.safetensors the checkpoint of another run that this one starts from, as it was
+//   when
+//                             this one was submitted
+//   weights/NAME.safetensors  put there by people, for init_from
+//   texts/NAME                likewise, for data; besides those that come with the program
+//
+// All functions may be called from any thread.
+#ifndef NORMLAB_SERVER_APP_RUN_FILES_H_
+#define NORMLAB_SERVER_APP_RUN_FILES_H_
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "normlab/v1/run_spec.pb.h"
+
+namespace normlab::app {
+
+class RunFiles {
+ public:
+  // `shipped_texts`: folder of the texts that come with the program; it may be missing.
+  RunFiles(std::filesystem::path data_dir, std::filesystem::path shipped_texts)
+      : data_dir_(std::move(data_dir)), shipped_texts_(std::move(shipped_texts)) {}
+
+  std::filesystem::path Checkpoints(const std::string& run) const {
+    return data_dir_ / "runs" / run / "checkpoints";
+  }
+  // Makes that folder and those above it, closed to others (0700).
+  absl::Status MakeCheckpoints(const std::string& run) const;
+
+  // Whether init_from names a file, as opposed to a run.
+  static bool NamesFile(const std::string& init_from);
+
+  // The file that such an init_from names. INVALID_ARGUMENT, with the names there are, when there
+  // is no such file, it is empty, or its name leads out of the folder.
+  absl::StatusOr<std::filesystem::path> FindWeights(const std::string& name) const;
+  // The same for the NAME of text:NAME: a file of that name, or of that name and .txt.
+  absl::StatusOr<std::filesystem::path> FindText(const std::string& name) const;
+
+  // Keeps `checkpoint`, a file of another run, as what `run` starts from. A hard link: it costs
+  // nothing, and the other run may go on and replace its checkpoints.
+  absl::Status KeepInit(const std::string& run, const std::filesystem::path& checkpoint) const;
+
+  // What the trainer of `run` is told about init_from and data: absolute paths, or empty. Files
+  // that have gone since the submit are named all the same; the trainer says what is wrong with
+  // them.
+  std::filesystem::path InitFile(const std::string& run, const v1::RunSpec& effective) const;
+  std::filesystem::path TextFile(const v1::RunSpec& effective) const;
+
+ private:
+  std::filesystem::path Init(const std::string& run) const {
+    return data_dir_ / "runs" / run / "init.safetensors";
+  }
+
+  const std::filesystem::path data_dir_;
+  const std::filesystem::path shipped_texts_;
+};
+
+}  // namespace normlab::app
+
+#endif  // NORMLAB_SERVER_APP_RUN_FILES_H_

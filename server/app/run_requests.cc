@@ -1,0 +1,224 @@
+// What people and trainers ask of the dispatcher: cancel, pause, resume, and a trainer's hello.
+// Each is a change of state in the database first, and only then something said to a trainer.
+#include <filesystem>
+#include <utility>
+
+#include "server/app/dispatcher.h"
+#include "server/base/ids.h"
+#include "server/base/log.h"
+#include "server/base/strings.h"
+#include "server/domain/run_state.h"
+#include "server/storage/runs.h"
+
+namespace normlab::app {
+namespace {
+
+using storage::AttemptRow;
+using storage::WriteContext;
+using v1::Run;
+
+absl::Status NotNow(const Run& run, std::string_view what) {
+  if (domain::IsTerminal(run.state())) {
+    return absl::FailedPreconditionError(
+        StrCat("run ", run.id(), " has already ended (", domain::StateWord(run.state()), ")"));
+  }
+  return absl::FailedPreconditionError(
+      StrCat("run ", run.id(), " is ", domain::StateWord(run.state()), what));
+}
+
+}  // namespace
+
+absl::Status Dispatcher::Change(const std::string& run_id,
+                                const std::function<absl::Status(Run&)>& change,
+                                AttemptRow& attempt) {
+  return store_.writer().Write([&](WriteContext& context) {
+    bool active = false;
+    absl::Status written = storage::UpdateRun(context, run_id, [&](Run& run) {
+      absl::Status changed = change(run);
+      active = domain::IsActive(run.state());
+      return changed;
+    });
+    if (!written.ok() || !active) return written;
+    absl::StatusOr<AttemptRow> latest = storage::ReadLatestAttempt(context.database, run_id);
+    if (latest.ok()) attempt = *std::move(latest);
+    return latest.status();
+  });
+}
+
+Dispatcher::Trainer Dispatcher::TrainerOf(const AttemptRow& attempt) const {
+  MutexLock lock(mutex_);
+  const auto found = trainers_.find(attempt.id);
+  return found == trainers_.end() ? Trainer{[] {}, [] {}} : found->second;
+}
+
+absl::Status Dispatcher::Cancel(const std::string& run_id, const std::string& user) {
+  AttemptRow attempt;
+  const absl::Status status = Change(
+      run_id,
+      [&](Run& run) {
+        if (domain::IsTerminal(run.state())) return NotNow(run, "");
+        if (domain::IsActive(run.state())) {
+          run.set_state(Run::STATE_CANCELLING);
+        } else {
+          run.set_end_reason(
+              StrCat("cancelled by ", user, " while it was ", domain::StateWord(run.state())));
+          run.set_state(Run::STATE_CANCELLED);
+        }
+        run.clear_wait_reason();
+        return absl::OkStatus();
+      },
+      attempt);
+  if (!status.ok()) return status;
+  LogInfo("run cancelled", {{"run", run_id}, {"by", user}});
+  if (attempt.id == 0) {
+    Wake();  // others may wait behind it
+    return absl::OkStatus();
+  }
+  executor_->Terminate({run_id, attempt.number}, options_.cancel_grace);
+  TrainerOf(attempt).stop();
+  return absl::OkStatus();
+}
+
+absl::Status Dispatcher::Pause(const std::string& run_id, const std::string& user) {
+  AttemptRow attempt;
+  const absl::Status status = Change(
+      run_id,
+      [](Run& run) {
+        switch (run.state()) {
+          case Run::STATE_QUEUED:
+            run.set_state(Run::STATE_PAUSED);
+            run.clear_wait_reason();
+            return absl::OkStatus();
+          case Run::STATE_STARTING:
+          case Run::STATE_RUNNING:
+            run.set_state(Run::STATE_PAUSING);
+            return absl::OkStatus();
+          case Run::STATE_PAUSING:
+          case Run::STATE_PAUSED:
+            return absl::OkStatus();
+          default:
+            return NotNow(run, " and can no longer be paused");
+        }
+      },
+      attempt);
+  if (!status.ok()) return status;
+  LogInfo("run to be paused", {{"run", run_id}, {"by", user}});
+  if (attempt.id == 0) {
+    Wake();  // others may wait behind it
+  } else {
+    TrainerOf(attempt).pause();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Dispatcher::Resume(const std::string& run_id, const std::string& user) {
+  absl::Status status = store_.Read([&](storage::Database& database) -> absl::Status {
+    const absl::StatusOr<AttemptRow> latest = storage::ReadLatestCheckpoint(database, run_id);
+    if (absl::IsNotFound(latest.status())) return absl::OkStatus();  // paused before it had one
+    if (!latest.ok()) return latest.status();
+    const std::filesystem::path file =
+        options_.files->Checkpoints(run_id) / latest->checkpoint_file;
+    std::error_code error;
+    if (std::filesystem::is_regular_file(file, error)) return absl::OkStatus();
+    return absl::FailedPreconditionError(StrCat("the checkpoint of step ", latest->checkpoint_step,
+                                                " is gone: there is no file ", file.string()));
+  });
+  // What state the run is in says more than that its checkpoint is gone.
+  const absl::Status checkpoint = status;
+  AttemptRow none;
+  status = Change(
+      run_id,
+      [&](Run& run) {
+        switch (run.state()) {
+          case Run::STATE_PAUSED:
+            if (!checkpoint.ok()) return checkpoint;
+            run.set_state(Run::STATE_QUEUED);
+            return absl::OkStatus();
+          case Run::STATE_PAUSING:
+            return NotNow(run, " still; resume it once it is paused");
+          default:
+            return NotNow(run, ", not paused");
+        }
+      },
+      none);
+  if (!status.ok()) return status;
+  LogInfo("run resumed", {{"run", run_id}, {"by", user}});
+  Wake();
+  return absl::OkStatus();
+}
+
+// --- trainers ---
+
+absl::StatusOr<Dispatcher::Attached> Dispatcher::Welcome(storage::Database& database,
+                                                         const std::string& run_id, int32_t number,
+                                                         const std::string& token,
+                                                         Run::State& state) const {
+  const absl::Status refused = absl::PermissionDeniedError(
+      StrCat("attempt ", number, " of run ", run_id, " is not running here"));
+  const absl::StatusOr<std::vector<AttemptRow>> attempts = storage::ReadAttempts(database, run_id);
+  if (!attempts.ok()) return attempts.status();
+  if (attempts->empty()) return refused;
+  const AttemptRow& attempt = attempts->back();
+  if (attempt.number != number || attempt.end_time.has_value() ||
+      !EqualSecrets(attempt.token_sha256, Sha256Hex(token))) {
+    return refused;
+  }
+  absl::StatusOr<Run> run = storage::ReadRun(database, run_id);
+  if (!run.ok()) return run.status();
+  state = run->state();
+  Attached attached;
+  attached.attempt_id = attempt.id;
+  worker::v1::Assignment& assignment = attached.assignment;
+  *assignment.mutable_effective_spec() = run->effective_spec();
+  assignment.set_device(attempt.device);
+  assignment.set_persisted_sequence(attempt.persisted_sequence);
+  const RunFiles& files = *options_.files;
+  assignment.set_checkpoint_directory(files.Checkpoints(run_id).string());
+  assignment.set_init_file(files.InitFile(run_id, run->effective_spec()).string());
+  assignment.set_text_file(files.TextFile(run->effective_spec()).string());
+  for (const AttemptRow& earlier : *attempts) {
+    if (attempt.resumed_from_step == 0 || earlier.number == number) break;
+    if (earlier.checkpoint_step != attempt.resumed_from_step) continue;
+    assignment.set_resume_from((files.Checkpoints(run_id) / earlier.checkpoint_file).string());
+  }
+  return attached;
+}
+
+absl::StatusOr<Dispatcher::Attached> Dispatcher::Attach(const std::string& run_id, int32_t number,
+                                                        const std::string& token, Trainer trainer) {
+  absl::StatusOr<Attached> attached;
+  Run::State state = Run::STATE_UNSPECIFIED;
+  absl::Status status = store_.Read([&](storage::Database& database) {
+    attached = Welcome(database, run_id, number, token, state);
+    return attached.status();
+  });
+  if (!status.ok()) return status;
+  if (state == Run::STATE_STARTING) {
+    status = store_.writer().Write([&](WriteContext& context) {
+      return storage::UpdateRun(context, run_id, [&](Run& changed) {
+        if (!domain::IsActive(changed.state())) {
+          return absl::PermissionDeniedError(StrCat("run ", run_id, " has ended"));
+        }
+        if (changed.state() == Run::STATE_STARTING) changed.set_state(Run::STATE_RUNNING);
+        return absl::OkStatus();
+      });
+    });
+    if (!status.ok()) return status;
+  }
+  {
+    MutexLock lock(mutex_);
+    trainers_[attached->attempt_id] = trainer;
+  }
+  // Only now, so that a request that found no trainer is seen here.
+  status = store_.Read([&](storage::Database& database) {
+    absl::StatusOr<Run> run = storage::ReadRun(database, run_id);
+    if (run.ok()) state = run->state();
+    return run.status();
+  });
+  if (!status.ok()) return status;
+  if (state == Run::STATE_CANCELLING) trainer.stop();
+  if (state == Run::STATE_PAUSING) trainer.pause();
+  return attached;
+}
+
+}  // namespace normlab::app

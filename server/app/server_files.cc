@@ -1,0 +1,86 @@
+// The part of the api that looks at files: texts, weights and checkpoints.
+#include <string>
+#include <utility>
+
+#include "server/app/server_api.h"
+#include "server/base/ids.h"
+#include "server/base/strings.h"
+
+namespace normlab::app {
+namespace {
+
+constexpr char kTextPrefix[] = "text:";
+
+bool NamesRun(const v1::RunSpec& effective) {
+  return effective.init_from() != "none" && !RunFiles::NamesFile(effective.init_from());
+}
+
+}  // namespace
+
+absl::StatusOr<storage::AttemptRow> ServerApi::FindCheckpoint(const std::string& text) {
+  absl::StatusOr<storage::AttemptRow> found;
+  absl::Status status = parts_.store.Read([&](storage::Database& database) {
+    const absl::StatusOr<std::string> run = storage::ResolveRun(database, text);
+    found = run.ok() ? storage::ReadLatestCheckpoint(database, *run) : run.status();
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  return found;
+}
+
+void ServerApi::CheckFiles(const std::string& prefix, v1::RunSpec& effective,
+                           std::vector<domain::FieldViolation>& wrong) {
+  if (effective.data().starts_with(kTextPrefix)) {
+    const std::string name = effective.data().substr(sizeof(kTextPrefix) - 1);
+    const absl::Status text = parts_.files.FindText(name).status();
+    if (!text.ok()) wrong.push_back({prefix + "spec.data", std::string(text.message())});
+  }
+  if (effective.init_from() == "none") return;
+  absl::Status init;
+  if (NamesRun(effective)) {
+    const absl::StatusOr<storage::AttemptRow> checkpoint = FindCheckpoint(effective.init_from());
+    init = checkpoint.status();
+    if (checkpoint.ok()) effective.set_init_from(checkpoint->run);
+  } else {
+    init = parts_.files.FindWeights(effective.init_from()).status();
+  }
+  if (!init.ok()) wrong.push_back({prefix + "spec.init_from", std::string(init.message())});
+}
+
+absl::Status ServerApi::KeepInit(const v1::Run& run) {
+  if (!NamesRun(run.effective_spec())) return absl::OkStatus();
+  const absl::StatusOr<storage::AttemptRow> checkpoint =
+      FindCheckpoint(run.effective_spec().init_from());
+  if (!checkpoint.ok()) return checkpoint.status();
+  return parts_.files.KeepInit(
+      run.id(), parts_.files.Checkpoints(checkpoint->run) / checkpoint->checkpoint_file);
+}
+
+absl::StatusOr<OpenCheckpoint> ServerApi::ReadCheckpoint(const Principal&,
+                                                         const v1::ReadCheckpointRequest& request) {
+  if (!IsUlid(request.run())) {
+    return absl::NotFoundError(StrCat("there is no run ", request.run().substr(0, 64)));
+  }
+  absl::StatusOr<storage::AttemptRow> found;
+  absl::Status status = parts_.store.Read([&](storage::Database& database) -> absl::Status {
+    if (auto run = storage::ReadRun(database, request.run()).status(); !run.ok()) return run;
+    found = storage::ReadLatestCheckpoint(database, request.run());
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  if (absl::IsNotFound(found.status()))
+    return absl::FailedPreconditionError(found.status().message());
+  if (!found.ok()) return found.status();
+  const std::filesystem::path path = parts_.files.Checkpoints(found->run) / found->checkpoint_file;
+  OpenCheckpoint checkpoint;
+  checkpoint.step = found->checkpoint_step;
+  checkpoint.bytes = found->checkpoint_bytes;
+  checkpoint.file.open(path, std::ios::binary);
+  if (!checkpoint.file) {
+    return absl::FailedPreconditionError(StrCat("the checkpoint of step ", checkpoint.step,
+                                                " is gone: there is no file ", path.string()));
+  }
+  return checkpoint;
+}
+
+}  // namespace normlab::app

@@ -1,0 +1,77 @@
+#include "server/rpc/checkpoint_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/base/strings.h"
+#include "server/rpc/status.h"
+
+namespace normlab::rpc {
+namespace {
+
+constexpr int64_t kPiece = 1 << 20;  // bytes; a message of gRPC has 4 MiB at most
+
+// Only one thing is ever under way, reading on the pool or writing by gRPC, and each begins the
+// other: so nothing here needs a lock.
+class CheckpointStream : public grpc::ServerWriteReactor<v1::ReadCheckpointResponse> {
+ public:
+  CheckpointStream(app::Api& api, std::string token, v1::ReadCheckpointRequest request)
+      : api_(api), token_(std::move(token)), request_(std::move(request)) {}
+
+  void Start() {
+    api_.Post([this] { Open(); });
+  }
+
+  void OnWriteDone(bool ok) override {
+    if (!ok) return Finish(grpc::Status::CANCELLED);  // the client is gone
+    if (left_ == 0) return Finish(grpc::Status::OK);
+    response_.Clear();
+    api_.Post([this] { WritePiece(); });
+  }
+
+  void OnDone() override { delete this; }
+
+ private:
+  void Open() {
+    const absl::StatusOr<app::Principal> principal = api_.Authenticate(token_);
+    if (!principal.ok()) return Finish(ToGrpc(principal.status()));
+    absl::StatusOr<app::OpenCheckpoint> opened = api_.ReadCheckpoint(*principal, request_);
+    if (!opened.ok()) return Finish(ToGrpc(opened.status()));
+    checkpoint_ = *std::move(opened);
+    left_ = checkpoint_.bytes;
+    response_.set_step(checkpoint_.step);
+    response_.set_total_bytes(checkpoint_.bytes);
+    WritePiece();
+  }
+
+  void WritePiece() {
+    const int64_t wanted = std::min(kPiece, left_);
+    std::string& data = *response_.mutable_data();
+    data.resize(static_cast<size_t>(wanted));
+    checkpoint_.file.read(data.data(), wanted);
+    if (checkpoint_.file.gcount() != wanted) {
+      return Finish(ToGrpc(absl::DataLossError(StrCat(
+          "the file of the checkpoint is shorter than the ", checkpoint_.bytes, " bytes it had"))));
+    }
+    left_ -= wanted;
+    StartWrite(&response_);
+  }
+
+  app::Api& api_;
+  const std::string token_;
+  const v1::ReadCheckpointRequest request_;
+  app::OpenCheckpoint checkpoint_;
+  int64_t left_ = 0;
+  v1::ReadCheckpointResponse response_;
+};
+
+}  // namespace
+
+grpc::ServerWriteReactor<v1::ReadCheckpointResponse>* StartCheckpointStream(
+    app::Api& api, std::string token, const v1::ReadCheckpointRequest& request) {
+  auto* const stream = new CheckpointStream(api, std::move(token), request);
+  stream->Start();
+  return stream;
+}
+
+}  // namespace normlab::rpc
