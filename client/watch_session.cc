@@ -207,8 +207,7 @@ WatchTask TaskOfRuns(std::vector<Run> runs) {
     task.request.add_runs(run.id());
     task.again += " " + run.id();
   }
-  task.title =
-      runs.size() == 1 ? runs.front().display_name() : fmt::format("{} runs", runs.size());
+  task.title = runs.size() == 1 ? runs.front().display_name() : fmt::format("{} runs", runs.size());
   task.runs = std::move(runs);
   return task;
 }

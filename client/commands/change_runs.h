@@ -19,8 +19,8 @@ struct ChangedRuns {
   int exit_code = kExitOk;             // of the latest failure
 };
 
-// Calls `method` for the run that each of `references` stands for and prints its state. Goes on after
-// a failure: one run that has ended already must not save the others.
+// Calls `method` for the run that each of `references` stands for and prints its state. Goes on
+// after a failure: one run that has ended already must not save the others.
 template <typename Request>
 ChangedRuns ChangeRuns(Context& context, const std::vector<std::string>& references,
                        grpc::Status (normlab::v1::RunService::Stub::*method)(grpc::ClientContext*,

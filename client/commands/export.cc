@@ -33,8 +33,8 @@ void Report(Context& context, const std::string& path, int64_t rows) {
 }
 
 // The latest checkpoint of a run, as it arrives.
-absl::Status CopyCheckpoint(ApiClient& client, const Run& run, OutputFile& file,
-                            int64_t& step, int64_t& bytes) {
+absl::Status CopyCheckpoint(ApiClient& client, const Run& run, OutputFile& file, int64_t& step,
+                            int64_t& bytes) {
   normlab::v1::ReadCheckpointRequest request;
   request.set_run(run.id());
   grpc::ClientContext call;  // without a deadline: a large file takes its time

@@ -16,8 +16,7 @@ struct Options {
 };
 
 int Resume(Context& context, const Options& options) {
-  const ChangedRuns resumed =
-      ChangeRuns(context, options.references, &RunService::Stub::ResumeRun);
+  const ChangedRuns resumed = ChangeRuns(context, options.references, &RunService::Stub::ResumeRun);
   if (!options.watch || resumed.runs.empty()) return resumed.exit_code;
   const absl::StatusOr<WatchOutcome> outcome = Watch(context, TaskOfRuns(resumed.runs));
   if (!outcome.ok()) return context.Fail(outcome.status());
@@ -35,7 +34,8 @@ void AddResume(CLI::App& program, Context& context) {
   command->add_flag("--watch", options->watch, "Watch them until they end");
   command->footer(
       "Examples:\n  normlab resume 01J9ZK\n  normlab resume 01J9ZK 01J9ZM --watch\n"
-      "\nA resumed run waits at its old place in the queue, and goes on from its latest checkpoint.");
+      "\nA resumed run waits at its old place in the queue, and goes on from its latest "
+      "checkpoint.");
   command->callback([&context, options] { context.exit_code = Resume(context, *options); });
 }
 

@@ -46,8 +46,7 @@ std::string GivenSettings(const Run& run) {
 double TrainingSeconds(const Run& run) {
   double seconds = 0;
   for (const Attempt& attempt : run.attempts()) {
-    const auto end =
-        attempt.has_end_time() ? attempt.end_time() : TimeUtil::GetCurrentTime();
+    const auto end = attempt.has_end_time() ? attempt.end_time() : TimeUtil::GetCurrentTime();
     seconds += static_cast<double>(TimeUtil::DurationToMicroseconds(end - attempt.start_time()));
   }
   return seconds * 1e-6;
@@ -94,8 +93,8 @@ void PrintAttempts(const Run& run, Terminal& terminal) {
     std::string text = fmt::format("{} on {}, step {}", attempt.number(), Clean(attempt.device()),
                                    CountText(attempt.last_step()));
     if (attempt.resumed_from_step() > 0) {
-      text += fmt::format(", from the checkpoint of step {}",
-                          CountText(attempt.resumed_from_step()));
+      text +=
+          fmt::format(", from the checkpoint of step {}", CountText(attempt.resumed_from_step()));
     }
     if (attempt.checkpoint_step() > 0) {
       text += fmt::format(", has a checkpoint of step {}", CountText(attempt.checkpoint_step()));

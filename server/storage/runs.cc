@@ -318,13 +318,14 @@ absl::StatusOr<std::string> ResolveRun(Database& database, const std::string& te
       // '~' is behind everything that an id has.
       "SELECT id FROM runs WHERE id >= upper(?1) AND id < upper(?1) || '~' LIMIT 6"};
   for (const char* way : kWays) {
+    if (text.empty()) break;  // the beginning of every id
     Statement select = database.Prepared(way);
     select.Bind(1, text);
     std::vector<std::string> ids;
     while (select.Step()) ids.push_back(select.Text(0));
     if (!select.status().ok()) return select.status();
     if (ids.size() == 1) return ids.front();
-    if (ids.empty() || text.empty()) continue;
+    if (ids.empty()) continue;
     std::string message = StrCat("\"", text, "\" is more than one run: ", ids.front());
     for (size_t i = 1; i < ids.size() && i < kShown; ++i) StrAppend(&message, ", ", ids[i]);
     if (ids.size() > kShown) message += ", and more";

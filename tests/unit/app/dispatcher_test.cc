@@ -1,86 +1,26 @@
 #include "server/app/dispatcher.h"
 
-#include <condition_variable>
 #include <fstream>
-#include <mutex>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/base/spool.h"
+#include "tests/fakes/scripted_executor.h"
 #include "tests/fakes/stored_runs.h"
 
 namespace normlab::app {
 namespace {
 
-using executor::AttemptKey;
 using executor::ExitReport;
 using fakes::CheckpointRecord;
 using fakes::FinishedRecord;
+using fakes::ScriptedExecutor;
 using fakes::SeriesRecord;
 using fakes::StepRecord;
 using fakes::StoredRuns;
 using ::testing::HasSubstr;
 using worker::v1::Finished;
-
-// An executor without processes: the test says when they end.
-class ScriptedExecutor : public executor::Executor {
- public:
-  explicit ScriptedExecutor(ExitCallback on_exit) : on_exit_(std::move(on_exit)) {}
-
-  absl::StatusOr<executor::ProcessIdentity> Launch(
-      const executor::LaunchRequest& request) override {
-    std::lock_guard lock(mutex_);
-    if (!refusal_.ok()) return refusal_;
-    std::filesystem::create_directories(request.directory);
-    launched_.push_back(request);
-    changed_.notify_all();
-    return executor::ProcessIdentity{4242, 1, "boot"};
-  }
-  absl::Status Adopt(const AttemptKey& key, const executor::ProcessIdentity&,
-                     const std::filesystem::path&) override {
-    std::lock_guard lock(mutex_);
-    adopted_.push_back(key);
-    return absl::OkStatus();
-  }
-  void Terminate(const AttemptKey& key, std::chrono::milliseconds) override {
-    std::lock_guard lock(mutex_);
-    terminated_.push_back(key);
-  }
-
-  executor::LaunchRequest WaitForLaunch(size_t number) {
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, std::chrono::seconds(20),
-                           [&] { return launched_.size() >= number; })) {
-      throw std::runtime_error("no launch");
-    }
-    return launched_[number - 1];
-  }
-  void Exit(const AttemptKey& key, const ExitReport& report) { on_exit_(key, report); }
-  void Refuse(absl::Status status) {
-    std::lock_guard lock(mutex_);
-    refusal_ = std::move(status);
-  }
-  std::vector<AttemptKey> adopted() {
-    std::lock_guard lock(mutex_);
-    return adopted_;
-  }
-  std::vector<AttemptKey> terminated() {
-    std::lock_guard lock(mutex_);
-    return terminated_;
-  }
-  size_t launches() {
-    std::lock_guard lock(mutex_);
-    return launched_.size();
-  }
-
- private:
-  const ExitCallback on_exit_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  absl::Status refusal_;
-  std::vector<executor::LaunchRequest> launched_;
-  std::vector<AttemptKey> adopted_, terminated_;
-};
 
 class DispatcherTest : public ::testing::Test {
  protected:
@@ -136,9 +76,10 @@ class DispatcherTest : public ::testing::Test {
     std::ofstream(files_.Checkpoints(launch.key.run) /
                   ("step-" + std::to_string(step) + ".safetensors"))
         << step;
-    ASSERT_TRUE(runs_.Append(attached.attempt_id, 1,
-                             {SeriesRecord({"loss"}), StepRecord(step, {1}),
-                              CheckpointRecord(step), FinishedRecord(Finished::OUTCOME_PAUSED)})
+    ASSERT_TRUE(runs_
+                    .Append(attached.attempt_id, 1,
+                            {SeriesRecord({"loss"}), StepRecord(step, {1}), CheckpointRecord(step),
+                             FinishedRecord(Finished::OUTCOME_PAUSED)})
                     .ok());
     executor_->Exit(launch.key, Code(0));
     WaitForState(launch.key.run, v1::Run::STATE_PAUSED);
@@ -160,9 +101,10 @@ TEST_F(DispatcherTest, ARunGoesFromQueuedToSucceededAndTheNextStarts) {
   ASSERT_TRUE(attached.ok());
   EXPECT_EQ(runs_.Read(first).state(), v1::Run::STATE_RUNNING);
   EXPECT_EQ(runs_.Read(second).state(), v1::Run::STATE_QUEUED);
-  ASSERT_TRUE(runs_.Append(attached->attempt_id, 1,
-                           {SeriesRecord({"loss"}), StepRecord(1, {1}),
-                            FinishedRecord(Finished::OUTCOME_SUCCEEDED)})
+  ASSERT_TRUE(runs_
+                  .Append(attached->attempt_id, 1,
+                          {SeriesRecord({"loss"}), StepRecord(1, {1}),
+                           FinishedRecord(Finished::OUTCOME_SUCCEEDED)})
                   .ok());
   executor_->Exit(launch.key, Code(0));
   EXPECT_EQ(executor_->WaitForLaunch(2).key.run, second);
@@ -201,11 +143,17 @@ TEST_F(DispatcherTest, EachWayToEndHasItsState) {
   lost.lost = true;
   lost.detail = "no shepherd";
   const std::vector<Case> cases = {
-      {{FinishedRecord(Finished::OUTCOME_DIVERGED, "loss is NaN at step 3")}, Code(0),
-       v1::Run::STATE_DIVERGED, "NaN at step 3"},
-      {{FinishedRecord(Finished::OUTCOME_FAILED, "cannot allocate")}, Code(1),
-       v1::Run::STATE_FAILED, "cannot allocate"},
-      {{FinishedRecord(Finished::OUTCOME_STOPPED)}, Code(0), v1::Run::STATE_FAILED,
+      {{FinishedRecord(Finished::OUTCOME_DIVERGED, "loss is NaN at step 3")},
+       Code(0),
+       v1::Run::STATE_DIVERGED,
+       "NaN at step 3"},
+      {{FinishedRecord(Finished::OUTCOME_FAILED, "cannot allocate")},
+       Code(1),
+       v1::Run::STATE_FAILED,
+       "cannot allocate"},
+      {{FinishedRecord(Finished::OUTCOME_STOPPED)},
+       Code(0),
+       v1::Run::STATE_FAILED,
        "from outside normlab"},
       {{}, Code(3), v1::Run::STATE_FAILED, "code 3"},
       {{}, Signal(11), v1::Run::STATE_FAILED, "SIGSEGV"},
@@ -259,7 +207,8 @@ TEST_F(DispatcherTest, APausedRunGivesItsDeviceToTheNextAndGoesOnFromItsCheckpoi
   Start();
   const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
   int stops = 0, pauses = 0;
-  const auto attached = Attach(launch, [&] { ++stops; }, [&] { ++pauses; });
+  const auto attached = Attach(
+      launch, [&] { ++stops; }, [&] { ++pauses; });
   EXPECT_EQ(attached->assignment.resume_from(), "");
   EXPECT_EQ(attached->assignment.checkpoint_directory(), files_.Checkpoints(first));
   EXPECT_EQ(dispatcher_->Resume(first, "lab1").code(), absl::StatusCode::kFailedPrecondition);
@@ -316,7 +265,8 @@ TEST_F(DispatcherTest, APauseFindsATrainerThatAttachesLater) {
   ASSERT_TRUE(dispatcher_->Pause(run, "lab1").ok());
   EXPECT_EQ(runs_.Read(run).state(), v1::Run::STATE_PAUSING);
   int pauses = 0;
-  const auto attached = Attach(launch, [] {}, [&] { ++pauses; });
+  const auto attached = Attach(
+      launch, [] {}, [&] { ++pauses; });
   EXPECT_EQ(pauses, 1);
   EXPECT_EQ(runs_.Read(run).state(), v1::Run::STATE_PAUSING);
   PauseAfter(launch, *attached, 1);
@@ -331,11 +281,17 @@ TEST_F(DispatcherTest, ARunThatEndsWhilePausingHasItsTrueEnd) {
   };
   const std::vector<Case> cases = {
       {{FinishedRecord(Finished::OUTCOME_SUCCEEDED)}, Code(0), v1::Run::STATE_SUCCEEDED, ""},
-      {{FinishedRecord(Finished::OUTCOME_DIVERGED, "loss is NaN")}, Code(0),
-       v1::Run::STATE_DIVERGED, "NaN"},
-      {{FinishedRecord(Finished::OUTCOME_FAILED, "cannot write the checkpoint")}, Code(1),
-       v1::Run::STATE_FAILED, "cannot write the checkpoint"},
-      {{FinishedRecord(Finished::OUTCOME_PAUSED)}, Code(0), v1::Run::STATE_FAILED,
+      {{FinishedRecord(Finished::OUTCOME_DIVERGED, "loss is NaN")},
+       Code(0),
+       v1::Run::STATE_DIVERGED,
+       "NaN"},
+      {{FinishedRecord(Finished::OUTCOME_FAILED, "cannot write the checkpoint")},
+       Code(1),
+       v1::Run::STATE_FAILED,
+       "cannot write the checkpoint"},
+      {{FinishedRecord(Finished::OUTCOME_PAUSED)},
+       Code(0),
+       v1::Run::STATE_FAILED,
        "without a checkpoint"},
       {{}, Signal(9), v1::Run::STATE_FAILED, "SIGKILL"},
   };
@@ -371,9 +327,10 @@ TEST_F(DispatcherTest, PausingAndPausedRunsCanBeCancelled) {
   EXPECT_THAT(std::string(dispatcher_->Pause(run, "lab1").message()),
               HasSubstr("is cancelling and can no longer be paused"));
   // It had paused before it heard of the cancel.
-  ASSERT_TRUE(runs_.Append(attached->attempt_id, 1,
-                           {SeriesRecord({"loss"}), StepRecord(3, {1}), CheckpointRecord(3),
-                            FinishedRecord(Finished::OUTCOME_PAUSED)})
+  ASSERT_TRUE(runs_
+                  .Append(attached->attempt_id, 1,
+                          {SeriesRecord({"loss"}), StepRecord(3, {1}), CheckpointRecord(3),
+                           FinishedRecord(Finished::OUTCOME_PAUSED)})
                   .ok());
   executor_->Exit(launch.key, Code(0));
   EXPECT_THAT(WaitForState(run, v1::Run::STATE_CANCELLED).end_reason(), HasSubstr("after step 3"));
@@ -420,7 +377,8 @@ TEST_F(DispatcherTest, ARestartGoesOnPausingAndLeavesPausedRunsAlone) {
   EXPECT_EQ(dispatcher_->Devices()[0].holder, pausing);
   EXPECT_EQ(runs_.Read(paused).state(), v1::Run::STATE_PAUSED);
   int pauses = 0;
-  const auto attached = Attach(second, [] {}, [&] { ++pauses; });
+  const auto attached = Attach(
+      second, [] {}, [&] { ++pauses; });
   EXPECT_EQ(pauses, 1) << "it is told again";
   PauseAfter(second, *attached, 9);
   EXPECT_EQ(executor_->launches(), 0u) << "nothing starts by itself";
@@ -499,8 +457,7 @@ TEST_F(DispatcherTest, ARestartTakesOverWhatRunsAndKeepsItsDevice) {
 TEST_F(DispatcherTest, AnAttemptThatWasNeverLaunchedIsQueuedAgain) {
   const std::string run = runs_.AddRun();
   // The server died between the commit and the launch.
-  const storage::AttemptRow attempt =
-      runs_.StartAttempt(run, 0, v1::Run::STATE_STARTING);
+  const storage::AttemptRow attempt = runs_.StartAttempt(run, 0, v1::Run::STATE_STARTING);
   Start();
   const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
   EXPECT_EQ(launch.key.run, run);

@@ -38,14 +38,16 @@ struct Seen {
 
 class RunWatchTest : public ::testing::Test {
  protected:
-  std::unique_ptr<RunWatch> Watch(const std::vector<std::string>& ids, const std::string& token = "",
-                                  bool tail = false, bool lobby = false) {
+  std::unique_ptr<RunWatch> Watch(const std::vector<std::string>& ids,
+                                  const std::string& token = "", bool tail = false,
+                                  bool lobby = false) {
     RunWatch::Options options;
     options.runs = ids;
     options.tail = tail;
     options.lobby = lobby;
     if (!token.empty()) {
-      options.after = ReadResumeToken(token, runs_.store().store_id(), runs_.hub().published()).value();
+      options.after =
+          ReadResumeToken(token, runs_.store().store_id(), runs_.hub().published()).value();
     }
     return std::make_unique<RunWatch>(runs_.store(), runs_.hub(), options);
   }
@@ -61,8 +63,9 @@ class RunWatchTest : public ::testing::Test {
 
   void AddSteps(int64_t first, int64_t last) {
     for (int64_t step = first; step <= last; ++step) {
-      ASSERT_TRUE(runs_.Append(attempt_.id, static_cast<uint64_t>(step + 1),
-                               {StepRecord(step, {1.0 / double(step)})})
+      ASSERT_TRUE(runs_
+                      .Append(attempt_.id, static_cast<uint64_t>(step + 1),
+                              {StepRecord(step, {1.0 / double(step)})})
                       .ok());
     }
   }
@@ -173,8 +176,9 @@ TEST_F(RunWatchTest, ATokenIsExactForSeveralRunsThatCaughtUpAtDifferentTimes) {
   const auto write = [&](Writer& writer) {
     if (ended && &writer == &writers[0]) return;
     ++writer.step;
-    ASSERT_TRUE(runs_.Append(writer.attempt, static_cast<uint64_t>(writer.step + 1),
-                             {StepRecord(writer.step, {1})})
+    ASSERT_TRUE(runs_
+                    .Append(writer.attempt, static_cast<uint64_t>(writer.step + 1),
+                            {StepRecord(writer.step, {1})})
                     .ok());
   };
   std::mt19937 random(11);
@@ -188,7 +192,8 @@ TEST_F(RunWatchTest, ATokenIsExactForSeveralRunsThatCaughtUpAtDifferentTimes) {
       for (unsigned writes = random() % 4; writes > 0; --writes) write(writers[random() % 3]);
       // One run far ahead, so that its target falls behind what the hub keeps.
       if (random() % 40 == 0) {
-        for (size_t i = 0; i < 3 * StoredRuns::kKeptEvents; ++i) write(writers[random() % 3 == 0 ? 1 : 2]);
+        for (size_t i = 0; i < 3 * StoredRuns::kKeptEvents; ++i)
+          write(writers[random() % 3 == 0 ? 1 : 2]);
       }
       if (stream >= 30 && !ended) {
         runs_.SetState(writers[0].run, v1::Run::STATE_FAILED);

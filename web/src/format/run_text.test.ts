@@ -29,6 +29,15 @@ describe('the text of a run', () => {
     expect(noteText({ state: 'STATE_FAILED', endReason: 'signal 9', ...times })).toBe('signal 9');
   });
 
+  it('counts only the time of training, not that of a pause', () => {
+    const attempts = [
+      { startTime: '2026-11-29T14:00:00Z', endTime: '2026-11-29T14:01:00Z' },
+      { startTime: '2026-11-29T20:00:00Z', endTime: '2026-11-29T20:00:12Z' },
+    ];
+    const times = { startTime: '2026-11-29T14:00:00Z', endTime: '2026-11-29T20:00:12Z' };
+    expect(noteText({ state: 'STATE_SUCCEEDED', ...times, attempts })).toBe('took 1 min 12 s');
+  });
+
   it('names the run that another waits for', () => {
     const id = '01M8MM6194DZ9BH7508HABCDEF';
     const run = { state: 'STATE_QUEUED', waitReason: `waits for ${id} on cpu:0` } as const;

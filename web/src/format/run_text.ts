@@ -43,10 +43,16 @@ function withNames(text: string, nameOf: NameOf): string {
   return text.replace(/\b[0-9A-HJKMNP-TV-Z]{26}\b/g, (id) => nameOf(id) ?? `run ${id.slice(-6)}`);
 }
 
+// Time with a device: what a run waited, or was paused, does not count.
 function tookText(run: RunJson): string {
   if (!run.startTime || !run.endTime) return '';
-  const seconds = (Date.parse(run.endTime) - Date.parse(run.startTime)) / 1000;
-  return `took ${formatDuration(seconds)}`;
+  const spans = (run.attempts ?? []).filter((attempt) => attempt.startTime && attempt.endTime);
+  const whole = { startTime: run.startTime, endTime: run.endTime };
+  let milliseconds = 0;
+  for (const { startTime = '', endTime = '' } of spans.length > 0 ? spans : [whole]) {
+    milliseconds += Date.parse(endTime) - Date.parse(startTime);
+  }
+  return `took ${formatDuration(milliseconds / 1000)}`;
 }
 
 /** Hover text: the whole note, and the times in local time and UTC. */
