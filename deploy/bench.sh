@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
-# Measures what is claimed about speed, as ratios in one run on this machine. Arguments go to the
-# benchmark: bash deploy/bench.sh --rounds 5
+# Measures what is claimed about speed, as ratios in one run on this machine; docs/performance.md has
+# a run's tables. Takes about 15 minutes; --rounds N (default 5) sets how often each thing is timed.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 bash "$root/deploy/setup.sh" --test
-configure_and_build normlabd normlab-trainer normlab-shepherd normlab
+configure_and_build normlabd normlab-trainer normlab-shepherd normlab normlab-train-csv step_bench
+python="$root/.venv-test/bin/python"
+say "a step against its matrix products"
+"$python" "$root/tests/bench/step_table.py" "$build/bin/step_bench" "$@"
+say "steps a second against PyTorch and JAX"
+"$python" "$root/tests/bench/peers.py" --bin "$build/bin" --torch "$root/.venv/bin/python" \
+  --jax "$python" "$@"
 say "the article: normlab against JAX"
-exec "$root/.venv-test/bin/python" "$root/tests/bench/article_vs_jax.py" --bin "$build/bin" "$@"
+exec "$python" "$root/tests/bench/article_vs_jax.py" --bin "$build/bin" "$@"
