@@ -16,9 +16,20 @@ std::string Block::Path(std::string_view name) const {
 }
 
 Value Block::Heads(Value x) const {
-  const Value qkv = Linear(Path("qkv"), 3 * x.width(), Role::kQueryKeyValue, settings_.bias, x);
+  Value qkv = Linear(Path("qkv"), 3 * x.width(), Role::kQueryKeyValue, settings_.bias, x);
+  if (settings_.qk_norm != "off") qkv = NormQueriesKeys(qkv);
   if (taps_ != nullptr) taps_->qkv = qkv;
   return AttendHeads(settings_.heads, settings_.causal, qkv);
+}
+
+Value Block::NormQueriesKeys(Value qkv) const {
+  const bool hybrid = settings_.placement == "hybrid" || settings_.placement == "hybrid-star";
+  const QueryKeyNormOptions options = {
+      .groups = settings_.qk_norm == "rms-head" ? settings_.heads : 1,
+      .values = hybrid,
+      .gain = settings_.norm_gain,
+      .epsilon = settings_.norm_epsilon};
+  return QueryKeyNorm(Path(""), options, qkv);
 }
 
 Value Block::AttentionOutput(Value heads) const {
@@ -45,6 +56,20 @@ Value Block::Branch(Value branch) const {
   return branch;
 }
 
+Value Block::ScaleHeads(std::string_view name, Value heads) const {
+  return LearnedScale(Path(name), settings_.heads, 1, heads);
+}
+
+Value Block::ScaledSum(std::string_view name, Value x, Value branch) const {
+  const std::string path = Path(name);
+  const Value scaled = LearnedScale(path, x.width(), 1, x);
+  const Value added = Branch(branch);
+  if (taps_ != nullptr) {
+    taps_->scaled_sums.push_back({x, added, x.program->parameters().Find(path)});
+  }
+  return scaled + added;
+}
+
 void Block::Tap(Value input, Value output) const {
   if (taps_ == nullptr) return;
   taps_->input = input;
@@ -52,9 +77,12 @@ void Block::Tap(Value input, Value output) const {
 }
 
 Value RecordNorm(const TrainingSettings& settings, std::string_view path, Value x) {
-  if (settings.norm == "layernorm") return LayerNorm(path, settings.norm_epsilon, x);
-  if (settings.norm == "rmsnorm") return RmsNorm(path, settings.norm_epsilon, x);
-  throw std::runtime_error("unknown norm \"" + settings.norm + "\"; known are layernorm, rmsnorm");
+  const bool gain = settings.norm_gain;
+  if (settings.norm == "layernorm") return LayerNorm(path, settings.norm_epsilon, x, gain);
+  if (settings.norm == "rmsnorm") return RmsNorm(path, settings.norm_epsilon, x, gain);
+  if (settings.norm == "dyt") return DyT(path, settings.dyt_alpha, x, gain);
+  throw std::runtime_error("unknown norm \"" + settings.norm +
+                           "\"; known are layernorm, rmsnorm, dyt");
 }
 
 }  // namespace normlab::trainer

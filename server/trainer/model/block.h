@@ -12,6 +12,13 @@
 
 namespace normlab::trainer {
 
+// One sum omega * x + branch.
+struct ScaledSumTap {
+  Value x;       // [rows, d]
+  Value branch;  // [rows, d]
+  ParameterTable::Id omega;
+};
+
 // What diagnostics look at in a block. Values stay readable until the next Forward.
 struct BlockTaps {
   std::string path;             // "block_3": what its parameters' names begin with
@@ -19,6 +26,7 @@ struct BlockTaps {
   Value output;                 // [rows, d]
   std::vector<Value> branches;  // [rows, d] each, in order: attention, feed-forward
   Value qkv;                    // [rows, 3 d] as the attention reads it; none where it is another
+  std::vector<ScaledSumTap> scaled_sums;  // of placement admin, in the order of the branches
 };
 
 // Each call records a part with its own parameters under "block_N/". A placement whose block reads
@@ -47,6 +55,10 @@ class Block {
   // What is added to the stream: the branch with the run's dropout and residual_scale. Every
   // placement passes each of its branches through here once, last.
   Value Branch(Value branch) const;
+  // Each head of [rows, d] times a learned number of its own, first 1.
+  Value ScaleHeads(std::string_view name, Value heads) const;
+  // omega * x + Branch(branch) with a learned vector omega, first 1: the sum that Admin profiles.
+  Value ScaledSum(std::string_view name, Value x, Value branch) const;
 
   std::string Path(std::string_view name) const;
 
@@ -54,6 +66,9 @@ class Block {
   void Tap(Value input, Value output) const;
 
  private:
+  // qk_norm; of the hybrid placements also on values.
+  Value NormQueriesKeys(Value qkv) const;
+
   const TrainingSettings& settings_;
   const int64_t index_;
   BlockTaps* const taps_;

@@ -32,7 +32,7 @@ void CheckChoice(std::string_view name, std::string_view value,
 Model RecordModel(const TrainingSettings& settings, Program& program) {
   CheckModelSettings(settings);
   Model model;
-  model.embedded = Embed(program, settings.vocab_size, settings.d_model);
+  model.embedded = Embed(program, settings.vocab_size, settings.d_model, settings.tie_embeddings);
   model.blocks.resize(static_cast<size_t>(settings.layers));
   std::vector<Block> blocks;
   for (int64_t i = 0; i < settings.layers; ++i) {
@@ -40,14 +40,17 @@ Model RecordModel(const TrainingSettings& settings, Program& program) {
   }
   Value x = FindPlacement(settings.placement).RecordStack(blocks, model.embedded);
   if (settings.final_norm) x = RecordNorm(settings, "final_norm", x);
-  model.logits = Linear("output", settings.vocab_size, Role::kHead, false, x);
+  model.logits = settings.tie_embeddings
+                     ? TiedHead(program.parameters().Find("embedding/embedding"), x)
+                     : Linear("output", settings.vocab_size, Role::kHead, false, x);
   SoftmaxCrossEntropy(model.logits);
   return model;
 }
 
 void CheckModelSettings(const TrainingSettings& settings) {
   CheckChoice("model", settings.model, {"decoder"});
-  CheckChoice("norm", settings.norm, {"layernorm", "rmsnorm"});
+  CheckChoice("norm", settings.norm, {"layernorm", "rmsnorm", "dyt"});
+  CheckChoice("qk_norm", settings.qk_norm, {"off", "rms-head", "rms-full"});
   CheckChoice("ffn", settings.ffn, {"dense"});
   CheckChoice("init", settings.init, {"flax", "gpt2", "xavier", "torch", "fan-in", "deepnorm"});
   FindPlacement(settings.placement);

@@ -29,6 +29,11 @@ ParameterTable::Id ParameterTable::Declare(std::string_view path, std::vector<in
   return id;
 }
 
+ParameterTable::Id ParameterTable::Find(std::string_view path) const {
+  if (const auto found = ids_.find(path); found != ids_.end()) return found->second;
+  throw std::runtime_error("there is no parameter " + std::string(path));
+}
+
 int64_t ParameterTable::parameter_count() const {
   int64_t total = 0;
   for (const Parameter& parameter : parameters_) total += parameter.count;

@@ -65,6 +65,9 @@ class ParameterTable {
   // Adds a parameter, or finds the one of that path (a model is recorded once a thread).
   Id Declare(std::string_view path, std::vector<int64_t> shape, Initializer init);
 
+  // The parameter of that path. Throws std::runtime_error if there is none.
+  Id Find(std::string_view path) const;
+
   const Parameter& operator[](Id id) const { return parameters_[static_cast<size_t>(id)]; }
   const std::vector<Parameter>& all() const { return parameters_; }
 

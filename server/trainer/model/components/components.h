@@ -12,15 +12,22 @@
 
 namespace normlab::trainer {
 
-// Token embedding [vocab, width] plus learned positions [1, time, width].
-Value Embed(Program& program, int64_t vocab, int64_t width);
+// Token embedding [vocab, width] plus learned positions [1, time, width]. `tied` says that the head
+// is the embedding too.
+Value Embed(Program& program, int64_t vocab, int64_t width, bool tied = false);
 
-// g * (x - mean) / sqrt(variance + epsilon) + b over each row (Ba et al. 2016); parameters
-// PATH/scale and PATH/bias.
-Value LayerNorm(std::string_view path, double epsilon, Value x);
+// The norms, each over rows. Without `gain` they have no gain and bias, and only normalise.
+//
+// g * (x - mean) / sqrt(variance + epsilon) + b (Ba et al. 2016); parameters PATH/scale and
+// PATH/bias.
+Value LayerNorm(std::string_view path, double epsilon, Value x, bool gain = true);
 
 // g * x / sqrt(mean(x^2) + epsilon) (Zhang and Sennrich 2019); parameter PATH/scale.
-Value RmsNorm(std::string_view path, double epsilon, Value x);
+Value RmsNorm(std::string_view path, double epsilon, Value x, bool gain = true);
+
+// g * tanh(alpha * x) + b with one alpha, first `alpha` (Zhu et al. 2025); parameters PATH/alpha,
+// PATH/scale and PATH/bias.
+Value DyT(std::string_view path, double alpha, Value x, bool gain = true);
 
 // x W + b with W [in, out], drawn as its role says; parameters PATH/kernel and, if `bias`,
 // PATH/bias.
@@ -29,6 +36,18 @@ Value Linear(std::string_view path, int64_t out, Role role, bool bias, Value x);
 // softmax(q k^T / sqrt(width / heads)) v for each head, then the heads side by side. qkv is [rows,
 // 3 width]; a causal position sees itself and what is before it.
 Value AttendHeads(int64_t heads, bool causal, Value qkv);
+
+struct QueryKeyNormOptions {
+  int64_t groups = 1;  // heads, or 1 for the full width
+  bool values = false;
+  bool gain = true;
+  double epsilon = 1e-6;
+};
+
+// RMS norm of q and k, and of v if `values`, in qkv [rows, 3 width], over each of the groups
+// (Dehghani et al. 2023). One gain of a group's width for all groups; parameters PATHq_norm/scale,
+// PATHk_norm/scale and PATHv_norm/scale.
+Value QueryKeyNorm(std::string_view path, const QueryKeyNormOptions& options, Value qkv);
 
 // tanh-approximated GELU.
 Value Gelu(Value x);
@@ -41,6 +60,9 @@ Value operator*(double factor, Value x);
 // x times learned scales PATH [groups], each for width / groups columns side by side: groups = 1 is
 // one scalar, groups = width a vector.
 Value LearnedScale(std::string_view path, int64_t groups, double initial, Value x);
+
+// The output head that is the embedding [vocab, d] transposed: x E^T.
+Value TiedHead(ParameterTable::Id embedding, Value x);
 
 // Cross-entropy of the rows against Program::targets(), kIgnored left out, summed and multiplied
 // with Program::loss_scale(); ends the program.

@@ -49,9 +49,10 @@ class EmbeddingComponent final : public Component {
 
 }  // namespace
 
-Value Embed(Program& program, int64_t vocab, int64_t width) {
+Value Embed(Program& program, int64_t vocab, int64_t width, bool tied) {
   ParameterTable& parameters = program.parameters();
-  const auto table = parameters.Declare("embedding/embedding", {vocab, width}, Role::kEmbedding);
+  const auto table = parameters.Declare("embedding/embedding", {vocab, width},
+                                        tied ? Role::kTiedEmbedding : Role::kEmbedding);
   const auto positions =
       parameters.Declare("position", {1, program.time(), width}, Role::kPositions);
   const Value y = program.NewValue(width);

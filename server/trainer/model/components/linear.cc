@@ -7,12 +7,13 @@
 namespace normlab::trainer {
 namespace {
 
-// y = x W + b; dx = dy W^T, dW += x^T dy, db += column sums of dy.
+// y = x W + b; dx = dy W^T, dW += x^T dy, db += column sums of dy. With `transposed` the parameter
+// is W^T, and its gradient dy^T x.
 class LinearComponent final : public Component {
  public:
-  LinearComponent(ParameterTable::Id kernel, std::optional<ParameterTable::Id> bias, Value x,
-                  Value y)
-      : kernel_(kernel), bias_(bias), x_(x), y_(y) {}
+  LinearComponent(ParameterTable::Id kernel, bool transposed,
+                  std::optional<ParameterTable::Id> bias, Value x, Value y)
+      : kernel_(kernel), transposed_(transposed), bias_(bias), x_(x), y_(y) {}
 
   void Bind(Program& program) override {
     program_ = &program;
@@ -20,7 +21,8 @@ class LinearComponent final : public Component {
     const int64_t in = x_.width();
     const int64_t out = y_.width();
     const Matrix x{program.Data(x_), rows, in};
-    const Matrix weights{program.Weights(kernel_), in, out};
+    const Matrix weights = transposed_ ? Matrix{program.Weights(kernel_), out, in}.Transposed()
+                                       : Matrix{program.Weights(kernel_), in, out};
     const Matrix y_gradient{program.GradientOf(y_), rows, out};
     const GradientSlot x_gradient = program.AddGradient(x_);
     const float* bias = bias_ ? program.Weights(*bias_) : nullptr;
@@ -30,7 +32,8 @@ class LinearComponent final : public Component {
     input_gradient_.emplace(y_gradient, weights.Transposed(),
                             ProductStart{.accumulate = x_gradient.accumulate}, x_gradient.data,
                             kernels);
-    weight_gradient_.emplace(x.Transposed(), y_gradient, ProductStart{.accumulate = true},
+    weight_gradient_.emplace(transposed_ ? y_gradient.Transposed() : x.Transposed(),
+                             transposed_ ? x : y_gradient, ProductStart{.accumulate = true},
                              program.WeightGradient(kernel_), kernels);
   }
 
@@ -47,6 +50,7 @@ class LinearComponent final : public Component {
 
  private:
   const ParameterTable::Id kernel_;
+  const bool transposed_;
   const std::optional<ParameterTable::Id> bias_;
   const Value x_;
   const Value y_;
@@ -66,7 +70,14 @@ Value Linear(std::string_view path, int64_t out, Role role, bool bias, Value x) 
   std::optional<ParameterTable::Id> bias_id;
   if (bias) bias_id = parameters.Declare(prefix + "/bias", {out}, Initializer::Bias(x.width()));
   const Value y = x.program->NewValue(x.rows(), out);
-  Record<LinearComponent>(*x.program, kernel, bias_id, x, y);
+  Record<LinearComponent>(*x.program, kernel, false, bias_id, x, y);
+  return y;
+}
+
+Value TiedHead(ParameterTable::Id embedding, Value x) {
+  const int64_t vocab = x.program->parameters()[embedding].shape[0];
+  const Value y = x.program->NewValue(x.rows(), vocab);
+  Record<LinearComponent>(*x.program, embedding, true, std::nullopt, x, y);
   return y;
 }
 

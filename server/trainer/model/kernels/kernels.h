@@ -41,6 +41,13 @@ struct Kernels {
                             const float* y_gradient, long rows, long width, bool accumulate,
                             float* x_gradient, float* gain_gradient);
 
+  // y = gain * tanh(alpha x) + bias. Gradients of alpha, gain and bias are added to.
+  void (*dyt_forward)(const float* x, float alpha, const float* gain, const float* bias, long rows,
+                      long width, float* y);
+  void (*dyt_backward)(const float* x, float alpha, const float* gain, const float* y_gradient,
+                       long rows, long width, bool accumulate, float* x_gradient,
+                       float* alpha_gradient, float* gain_gradient, float* bias_gradient);
+
   // y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), Hendrycks and Gimpel 2016.
   void (*gelu_forward)(const float* x, long count, float* y);
   void (*gelu_backward)(const float* x, const float* y_gradient, long count, bool accumulate,

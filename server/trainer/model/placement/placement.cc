@@ -12,6 +12,21 @@ using Entry = std::pair<std::string_view, const Placement& (*)()>;
 constexpr std::array kPlacements = {
     Entry{"pre", PrePlacement},
     Entry{"post", PostPlacement},
+    Entry{"post-single", PostSinglePlacement},
+    Entry{"sandwich", SandwichPlacement},
+    Entry{"olmo2", Olmo2Placement},
+    Entry{"normformer", NormFormerPlacement},
+    Entry{"deepnorm", DeepNormPlacement},
+    Entry{"admin", AdminPlacement},
+    Entry{"rezero", ReZeroPlacement},
+    Entry{"layerscale", LayerScalePlacement},
+    Entry{"b2t", BottomToTopPlacement},
+    Entry{"residual-dual", ResidualDualPlacement},
+    Entry{"mix", MixPlacement},
+    Entry{"hybrid", HybridPlacement},
+    Entry{"hybrid-star", HybridStarPlacement},
+    Entry{"lns", LayerNormScalingPlacement},
+    Entry{"none", NonePlacement},
 };
 
 }  // namespace

@@ -35,6 +35,21 @@ std::vector<std::string_view> PlacementNames();
 // One function a file.
 const Placement& PrePlacement();
 const Placement& PostPlacement();
+const Placement& PostSinglePlacement();
+const Placement& SandwichPlacement();
+const Placement& Olmo2Placement();
+const Placement& NormFormerPlacement();
+const Placement& DeepNormPlacement();
+const Placement& AdminPlacement();
+const Placement& ReZeroPlacement();
+const Placement& LayerScalePlacement();
+const Placement& BottomToTopPlacement();
+const Placement& ResidualDualPlacement();
+const Placement& MixPlacement();
+const Placement& HybridPlacement();
+const Placement& HybridStarPlacement();
+const Placement& LayerNormScalingPlacement();
+const Placement& NonePlacement();
 
 }  // namespace normlab::trainer
 
