@@ -1,98 +1,16 @@
 // Every hand-written derivative against LibTorch's automatic ones, in double precision.
-#include <ATen/ATen.h>
-#include <gtest/gtest.h>
-#include <torch/csrc/autograd/autograd.h>
-#include <torch/csrc/autograd/variable.h>
-#include <torch/torch.h>
+#include "tests/unit/trainer/autograd.h"
 
-#include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "server/trainer/model/components/components.h"
 #include "server/trainer/model/placement/placement.h"
 #include "server/trainer/train/learner.h"
 #include "server/trainer/trainer.h"
-#include "tests/unit/trainer/probe.h"
 
 namespace normlab::trainer {
 namespace {
-
-using Tensors = std::vector<torch::Tensor>;
-// The same part of a model written with torch: x [batch, time, width] and the parameters in the
-// order in which they were declared.
-using Reference = std::function<torch::Tensor(const torch::Tensor& x, const Tensors& parameters)>;
-
-torch::Tensor ToTensor(std::span<const float> values, std::vector<int64_t> shape) {
-  auto* data = const_cast<float*>(values.data());
-  return torch::from_blob(data, shape).to(torch::kFloat64).clone().set_requires_grad(true);
-}
-
-// Largest difference as a fraction of the largest value of the reference.
-double RelativeError(std::span<const float> actual, const torch::Tensor& expected) {
-  const torch::Tensor ours =
-      torch::from_blob(const_cast<float*>(actual.data()), expected.sizes()).to(torch::kFloat64);
-  const double scale = expected.abs().max().item<double>();
-  const double error = (ours - expected).abs().max().item<double>();
-  return scale == 0 ? error : error / scale;
-}
-
-torch::Tensor ReferenceNorm(const std::string& norm, const torch::Tensor& x,
-                            const torch::Tensor& gain, const torch::Tensor& bias, double epsilon) {
-  if (norm == "layernorm") return torch::layer_norm(x, {x.size(-1)}, gain, bias, epsilon);
-  return gain * x * torch::rsqrt(x.square().mean(-1, true) + epsilon);
-}
-
-torch::Tensor ReferenceAttention(const torch::Tensor& qkv, int64_t heads, bool causal) {
-  const int64_t batch = qkv.size(0);
-  const int64_t time = qkv.size(1);
-  const int64_t width = qkv.size(2) / 3;
-  const auto split = [&](const torch::Tensor& t) {
-    return t.reshape({batch, time, heads, width / heads}).transpose(1, 2);
-  };
-  const Tensors parts = qkv.chunk(3, -1);
-  torch::Tensor scores = split(parts[0]).matmul(split(parts[1]).transpose(2, 3)) /
-                         std::sqrt(static_cast<double>(width / heads));
-  if (causal) {
-    const torch::Tensor mask = torch::ones({time, time}, torch::kBool).triu(1);
-    scores = scores.masked_fill(mask, -1e30);
-  }
-  return scores.softmax(-1).matmul(split(parts[2])).transpose(1, 2).reshape({batch, time, width});
-}
-
-void ExpectSameAsAutograd(Probe& probe, int64_t batch, int64_t time, const Reference& reference,
-                          double tolerance = 2e-6) {
-  probe.Run();
-  const int64_t width = static_cast<int64_t>(probe.input().size()) / (batch * time);
-  const torch::Tensor x = ToTensor(probe.input(), {batch, time, width});
-  Tensors parameters;
-  for (size_t i = 0; i < probe.parameters().all().size(); ++i) {
-    const auto id = static_cast<ParameterTable::Id>(i);
-    parameters.push_back(ToTensor(probe.weights(id), probe.parameters()[id].shape));
-  }
-  const torch::Tensor y = reference(x, parameters);
-  y.backward(ToTensor(probe.output_gradient(), y.sizes().vec()).detach());
-
-  EXPECT_LT(RelativeError(probe.output(), y), tolerance) << "output";
-  EXPECT_LT(RelativeError(probe.input_gradient(), x.grad()), tolerance) << "input gradient";
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const auto id = static_cast<ParameterTable::Id>(i);
-    EXPECT_LT(RelativeError(probe.gradient(id), parameters[i].grad()), tolerance)
-        << "gradient of " << probe.parameters()[id].path;
-  }
-}
-
-struct Shape {
-  int64_t batch;
-  int64_t time;
-  int64_t width;
-  int64_t heads;
-};
-
-// The article's, the small preset's, and ones that fill no vector of any instruction set.
-const Shape kShapes[] = {
-    {2, 32, 64, 4}, {3, 16, 32, 4}, {2, 7, 20, 4}, {1, 1, 3, 1}, {2, 33, 34, 2}};
 
 class AutogradTest : public testing::TestWithParam<const Kernels*> {
  protected:
