@@ -16,8 +16,13 @@ std::string Block::Path(std::string_view name) const {
 }
 
 Value Block::Heads(Value x) const {
+  if (settings_.attention == "uniform") {
+    const Value values = Linear(Path("value"), x.width(), Role::kInput, settings_.bias, x);
+    return MeanOverVisible(settings_.causal, values);
+  }
   Value qkv = Linear(Path("qkv"), 3 * x.width(), Role::kQueryKeyValue, settings_.bias, x);
   if (settings_.qk_norm != "off") qkv = NormQueriesKeys(qkv);
+  if (settings_.positions == "rotary") qkv = Rotate(settings_.heads, qkv);
   if (taps_ != nullptr) taps_->qkv = qkv;
   return AttendHeads(settings_.heads, settings_.causal, qkv);
 }
@@ -33,12 +38,16 @@ Value Block::NormQueriesKeys(Value qkv) const {
 }
 
 Value Block::AttentionOutput(Value heads) const {
+  if (settings_.attention == "uniform") return heads;
   const int64_t d = settings_.d_model;
   return Linear(Path("attention_output"), d, Role::kOutput, settings_.bias, heads);
 }
 
 Value Block::Hidden(Value x) const {
-  return Gelu(Linear(Path("mlp_in"), settings_.ffn_width, Role::kInput, settings_.bias, x));
+  const int64_t inputs = ActivationInputs(settings_.activation);
+  const Role role = inputs == 2 ? Role::kGatedInput : Role::kInput;
+  const int64_t width = inputs * settings_.ffn_width;
+  return Activate(settings_.activation, Linear(Path("mlp_in"), width, role, settings_.bias, x));
 }
 
 Value Block::FeedForwardOutput(Value hidden) const {

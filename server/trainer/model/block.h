@@ -39,9 +39,10 @@ class Block {
   int64_t index() const { return index_; }  // from 0
   const TrainingSettings& settings() const { return settings_; }
 
-  // A: queries, keys and values, heads, output projection W_O.
+  // A: queries, keys and values, heads, output projection W_O. Uniform attention is the theory's
+  // form (Xiong et al. 2020): the mean of one projection, PATH/value, and nothing else.
   Value Attention(Value x) const { return AttentionOutput(Heads(x)); }
-  // M: d -> ffn_width, activation, -> d.
+  // M: d -> ffn_width (twice for swiglu, gate first), activation, -> d.
   Value FeedForward(Value x) const { return FeedForwardOutput(Hidden(x)); }
 
   // The two halves of each, for placements that do something in between.

@@ -27,12 +27,46 @@ void CheckChoice(std::string_view name, std::string_view value,
                            "\" is not known; known are " + known);
 }
 
+Positions PositionsOf(const TrainingSettings& settings) {
+  if (settings.positions == "learned") return Positions::kLearned;
+  if (settings.positions == "sinusoidal") return Positions::kSinusoidal;
+  return Positions::kNone;  // rotary ones are in the attention
+}
+
+// Throws unless `allowed`.
+void Require(bool allowed, const std::string& message) {
+  if (!allowed) throw std::runtime_error(message);
+}
+
+void CheckAttention(const TrainingSettings& s) {
+  CheckChoice("attention", s.attention, {"softmax", "uniform"});
+  CheckChoice("positions", s.positions, {"learned", "sinusoidal", "rotary", "none"});
+  Require(s.d_model % s.heads == 0, "heads " + std::to_string(s.heads) +
+                                        " does not divide d_model " + std::to_string(s.d_model));
+  if (s.positions == "rotary") {
+    Require(s.d_model / s.heads % 2 == 0,
+            "positions \"rotary\" turns pairs of columns: d_model / heads must be even, not " +
+                std::to_string(s.d_model / s.heads));
+  }
+  if (s.attention == "uniform") {
+    Require(s.heads == 1,
+            "heads must be 1 with attention \"uniform\", whose mean is the same in "
+            "every head, not " +
+                std::to_string(s.heads));
+    Require(s.positions != "rotary" && s.qk_norm == "off",
+            "attention \"uniform\" has no queries and keys: it goes with neither positions "
+            "\"rotary\" nor qk_norm");
+  }
+}
+
 }  // namespace
 
 Model RecordModel(const TrainingSettings& settings, Program& program) {
   CheckModelSettings(settings);
   Model model;
-  model.embedded = Embed(program, settings.vocab_size, settings.d_model, settings.tie_embeddings);
+  const Input input = settings.data == "gaussian" ? Input::kNumbers : Input::kTokens;
+  model.embedded = Embed(program, input, PositionsOf(settings), settings.vocab_size,
+                         settings.d_model, settings.tie_embeddings);
   model.blocks.resize(static_cast<size_t>(settings.layers));
   std::vector<Block> blocks;
   for (int64_t i = 0; i < settings.layers; ++i) {
@@ -61,10 +95,8 @@ void CheckModelSettings(const TrainingSettings& settings) {
   CheckPositive("vocab_size", settings.vocab_size);
   CheckPositive("sequence_length", settings.sequence_length);
   CheckPositive("batch_size", settings.batch_size);
-  if (settings.d_model % settings.heads != 0) {
-    throw std::runtime_error("heads " + std::to_string(settings.heads) +
-                             " does not divide d_model " + std::to_string(settings.d_model));
-  }
+  CheckAttention(settings);
+  ActivationInputs(settings.activation);
 }
 
 }  // namespace normlab::trainer

@@ -12,9 +12,23 @@
 
 namespace normlab::trainer {
 
-// Token embedding [vocab, width] plus learned positions [1, time, width]. `tied` says that the head
-// is the embedding too.
-Value Embed(Program& program, int64_t vocab, int64_t width, bool tied = false);
+// What a stack starts from.
+enum class Input {
+  kTokens,   // Batch::tokens; parameter embedding/embedding [vocab, width], N(0, 1)
+  kSource,   // Batch::source; parameter source_embedding/embedding
+  kNumbers,  // Batch::inputs as they are
+};
+
+// What is added to tell positions apart.
+enum class Positions {
+  kNone,
+  kLearned,     // parameter position (or source_position) [1, time, width] from zero
+  kSinusoidal,  // fixed sines and cosines (Vaswani et al. 2017)
+};
+
+// The input's rows plus positions. `tied` says that the head is the embedding too.
+Value Embed(Program& program, Input input, Positions positions, int64_t vocab, int64_t width,
+            bool tied = false);
 
 // The norms, each over rows. Without `gain` they have no gain and bias, and only normalise.
 //
@@ -33,6 +47,10 @@ Value DyT(std::string_view path, double alpha, Value x, bool gain = true);
 // PATH/bias.
 Value Linear(std::string_view path, int64_t out, Role role, bool bias, Value x);
 
+// Rotary positions (Su et al. 2021): in q and k of qkv [rows, 3 width], columns 2i and 2i + 1 of
+// every head are turned by the angle t / 10000^(2i / (width / heads)) at position t. v stays.
+Value Rotate(int64_t heads, Value qkv);
+
 // softmax(q k^T / sqrt(width / heads)) v for each head, then the heads side by side. qkv is [rows,
 // 3 width]; a causal position sees itself and what is before it.
 Value AttendHeads(int64_t heads, bool causal, Value qkv);
@@ -48,6 +66,17 @@ struct QueryKeyNormOptions {
 // (Dehghani et al. 2023). One gain of a group's width for all groups; parameters PATHq_norm/scale,
 // PATHk_norm/scale and PATHv_norm/scale.
 Value QueryKeyNorm(std::string_view path, const QueryKeyNormOptions& options, Value qkv);
+
+// The mean of the positions that each position sees: attention that has no preference.
+Value MeanOverVisible(bool causal, Value x);
+
+// y = f(x): relu, gelu, gelu-tanh (its tanh approximation) or swiglu. swiglu halves the width: its
+// input is [a, b] side by side and y = silu(a) * b (Shazeer 2020). Throws std::runtime_error for an
+// unknown name.
+Value Activate(std::string_view activation, Value x);
+// How many columns the activation reads for each that it writes: 2 for swiglu, else 1. Throws as
+// well.
+int64_t ActivationInputs(std::string_view activation);
 
 // tanh-approximated GELU.
 Value Gelu(Value x);

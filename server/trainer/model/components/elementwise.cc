@@ -3,36 +3,6 @@
 namespace normlab::trainer {
 namespace {
 
-class GeluComponent final : public Component {
- public:
-  GeluComponent(Value x, Value y) : x_value_(x), y_value_(y) {}
-
-  void Bind(Program& program) override {
-    kernels_ = &program.kernels();
-    count_ = x_value_.rows() * x_value_.width();
-    x_ = program.Data(x_value_);
-    y_ = program.Data(y_value_);
-    y_gradient_ = program.GradientOf(y_value_);
-    x_gradient_ = program.AddGradient(x_value_);
-  }
-
-  void Forward() override { kernels_->gelu_forward(x_, count_, y_); }
-
-  void Backward() override {
-    kernels_->gelu_backward(x_, y_gradient_, count_, x_gradient_.accumulate, x_gradient_.data);
-  }
-
- private:
-  const Value x_value_;
-  const Value y_value_;
-  const Kernels* kernels_ = nullptr;
-  int64_t count_ = 0;
-  const float* x_ = nullptr;
-  float* y_ = nullptr;
-  const float* y_gradient_ = nullptr;
-  GradientSlot x_gradient_;
-};
-
 // y = a + b; both inputs get the output's gradient.
 class AddComponent final : public Component {
  public:
@@ -71,12 +41,6 @@ class AddComponent final : public Component {
 };
 
 }  // namespace
-
-Value Gelu(Value x) {
-  const Value y = x.program->NewValue(x.rows(), x.width());
-  Record<GeluComponent>(*x.program, x, y);
-  return y;
-}
 
 Value operator+(Value a, Value b) {
   const Value y = a.program->NewValue(a.rows(), a.width());

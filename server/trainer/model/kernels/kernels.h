@@ -48,10 +48,24 @@ struct Kernels {
                        long rows, long width, bool accumulate, float* x_gradient,
                        float* alpha_gradient, float* gain_gradient, float* bias_gradient);
 
-  // y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), Hendrycks and Gimpel 2016.
+  // y = max(x, 0); the derivative at 0 is 0.
+  void (*relu_forward)(const float* x, long count, float* y);
+  void (*relu_backward)(const float* x, const float* y_gradient, long count, bool accumulate,
+                        float* x_gradient);
+
+  // y = x P(X <= x) for a normal X, that is x/2 (1 + erf(x / sqrt 2)); Hendrycks and Gimpel 2016.
   void (*gelu_forward)(const float* x, long count, float* y);
   void (*gelu_backward)(const float* x, const float* y_gradient, long count, bool accumulate,
                         float* x_gradient);
+  // Their approximation of it, x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+  void (*gelu_tanh_forward)(const float* x, long count, float* y);
+  void (*gelu_tanh_backward)(const float* x, const float* y_gradient, long count, bool accumulate,
+                             float* x_gradient);
+
+  // y = a sigmoid(a) * b (Shazeer 2020); a row of x [rows, 2 width] is a, then b.
+  void (*swiglu_forward)(const float* x, long rows, long width, float* y);
+  void (*swiglu_backward)(const float* x, const float* y_gradient, long rows, long width,
+                          bool accumulate, float* x_gradient);
 
   // Causal or full multi-head attention of one sequence. qkv [time, 3 width] holds q, k, v side by
   // side, each split into `heads`; probabilities [heads, time, AttentionStride(time)] are kept for

@@ -1,5 +1,6 @@
 // Compiled once for each instruction set, with NORMLAB_KERNEL_TABLE naming the result. Includes no
 // standard header; see kernels.h.
+#include "server/trainer/model/kernels/activation.h"
 #include "server/trainer/model/kernels/attention.h"
 #include "server/trainer/model/kernels/kernels.h"
 #include "server/trainer/model/kernels/norm.h"
@@ -9,33 +10,6 @@
 
 namespace normlab::trainer {
 namespace {
-
-// --- GELU ----------------------------------------------------------------------------------------
-
-constexpr float kGeluScale = 0.7978845608f;  // sqrt(2 / pi)
-constexpr float kGeluCubic = 0.044715f;
-
-void GeluForward(const float* x, long count, float* y) {
-  for (long i = 0; i < count; i += kLanes) {
-    const Vector v = LoadPart(x + i, count - i);
-    const Vector t = Tanh((v * v * kGeluCubic + 1.0f) * v * kGeluScale);
-    StorePart(y + i, v * 0.5f * (t + 1.0f), count - i);
-  }
-}
-
-void GeluBackward(const float* x, const float* dy, long count, bool accumulate, float* dx) {
-  for (long i = 0; i < count; i += kLanes) {
-    const long left = count - i;
-    const Vector v = LoadPart(x + i, left);
-    const Vector square = v * v;
-    const Vector t = Tanh((square * kGeluCubic + 1.0f) * v * kGeluScale);
-    const Vector inner = (square * (3.0f * kGeluCubic) + 1.0f) * kGeluScale;
-    const Vector slope = (t + 1.0f) * 0.5f + v * 0.5f * (1.0f - t * t) * inner;
-    Vector result = LoadPart(dy + i, left) * slope;
-    if (accumulate) result += LoadPart(dx + i, left);
-    StorePart(dx + i, result, left);
-  }
-}
 
 // --- Softmax and cross-entropy -------------------------------------------------------------------
 
@@ -193,8 +167,14 @@ const Kernels NORMLAB_KERNEL_TABLE = {
     .rms_norm_backward = RmsNormBackward,
     .dyt_forward = DyTForward,
     .dyt_backward = DyTBackward,
+    .relu_forward = ReluForward,
+    .relu_backward = ReluBackward,
     .gelu_forward = GeluForward,
     .gelu_backward = GeluBackward,
+    .gelu_tanh_forward = GeluTanhForward,
+    .gelu_tanh_backward = GeluTanhBackward,
+    .swiglu_forward = SwigluForward,
+    .swiglu_backward = SwigluBackward,
     .attention_forward = AttentionForward,
     .attention_backward = AttentionBackward,
     .softmax_forward = SoftmaxForward,
