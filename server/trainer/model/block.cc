@@ -60,6 +60,7 @@ Value Block::Norm(std::string_view name, Value x) const {
 }
 
 Value Block::Branch(Value branch) const {
+  branch = Dropout(settings_.dropout, settings_.seed, branch);
   if (settings_.residual_scale != 1) branch = settings_.residual_scale * branch;
   if (taps_ != nullptr) taps_->branches.push_back(branch);
   return branch;

@@ -72,7 +72,8 @@ Model RecordModel(const TrainingSettings& settings, Program& program) {
   for (int64_t i = 0; i < settings.layers; ++i) {
     blocks.emplace_back(settings, i, &model.blocks[static_cast<size_t>(i)]);
   }
-  Value x = FindPlacement(settings.placement).RecordStack(blocks, model.embedded);
+  Value x = Dropout(settings.dropout, settings.seed, model.embedded);
+  x = FindPlacement(settings.placement).RecordStack(blocks, x);
   if (settings.final_norm) x = RecordNorm(settings, "final_norm", x);
   model.logits = settings.tie_embeddings
                      ? TiedHead(program.parameters().Find("embedding/embedding"), x)
@@ -95,6 +96,8 @@ void CheckModelSettings(const TrainingSettings& settings) {
   CheckPositive("vocab_size", settings.vocab_size);
   CheckPositive("sequence_length", settings.sequence_length);
   CheckPositive("batch_size", settings.batch_size);
+  Require(settings.dropout >= 0 && settings.dropout < 1,
+          "dropout must be at least 0 and below 1, not " + std::to_string(settings.dropout));
   CheckAttention(settings);
   ActivationInputs(settings.activation);
 }

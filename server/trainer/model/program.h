@@ -124,6 +124,10 @@ class Program {
   std::span<float> State(int index);
   int state_count() const { return static_cast<int>(states_.size()); }
 
+  // The number of the next component that draws random numbers, in the order of recording and so
+  // the same in the program of every thread.
+  int NewRandomStream() { return random_streams_++; }
+
   void Forward();
   // Adds to the weight gradients.
   void Backward();
@@ -167,6 +171,7 @@ class Program {
   Moment moment_;
   bool training_ = true;
   std::vector<Buffer> states_;
+  int random_streams_ = 0;
   double loss_scale_ = 1;
   double loss_ = 0;
 };

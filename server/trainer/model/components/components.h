@@ -81,6 +81,12 @@ int64_t ActivationInputs(std::string_view activation);
 // tanh-approximated GELU.
 Value Gelu(Value x);
 
+// Sets elements to 0 with the given probability and multiplies the others with 1 / (1 -
+// probability) (Srivastava et al. 2014), while Program::training(). Which ones follows from the
+// seed, Program::moment(), the number of the component and the element's place in the whole batch:
+// neither the number of threads nor a resume changes it. Records nothing for probability 0.
+Value Dropout(double probability, int64_t seed, Value x);
+
 Value operator+(Value a, Value b);
 
 // A constant times x.

@@ -110,8 +110,7 @@ Value Embed(Program& program, Input input, Positions positions, int64_t vocab, i
   std::optional<ParameterTable::Id> learned;
   std::vector<float> fixed;
   if (positions == Positions::kLearned) {
-    learned = parameters.Declare(prefix + "position", {1, program.time(), width},
-                                 Role::kPositions);
+    learned = parameters.Declare(prefix + "position", {1, program.time(), width}, Role::kPositions);
   } else if (positions == Positions::kSinusoidal) {
     fixed = Sinusoids(program.time(), width);
   }

@@ -13,6 +13,15 @@
 
 namespace normlab::trainer {
 
+// Which random numbers a component draws in a step: the parts of Philox's key and counter that are
+// the same for all elements of its input.
+struct RandomStream {
+  unsigned key[2] = {0, 0};          // the run's seed
+  unsigned component = 0;            // below 2^16
+  unsigned step_low = 0;             // the step's number,
+  unsigned step_high_and_batch = 0;  // its upper 8 bits and the batch's number of 24
+};
+
 struct Kernels {
   const char* instruction_set;  // "baseline", "avx2" or "avx512"
 
@@ -75,6 +84,14 @@ struct Kernels {
   void (*attention_backward)(const float* qkv, const float* probabilities,
                              const float* out_gradient, long time, long width, long heads,
                              bool causal, bool accumulate, float* qkv_gradient, float* scratch);
+
+  // The 128 random bits of a counter of 128 under a key of 64: Philox-4x32-10 (Salmon et al. 2011).
+  void (*philox)(const unsigned* counter, const unsigned* key, unsigned* bits);
+
+  // y (+)= scale * x where the element's random bits are at least `threshold`, else 0 * x. They are
+  // those of `stream` at (first_row + row, column); `width` is below 2^18.
+  void (*dropout)(const float* x, long rows, long width, const RandomStream& stream,
+                  unsigned first_row, unsigned threshold, float scale, bool accumulate, float* y);
 
   // probabilities = softmax of each row of `logits`. row_sum = sum exp(x - max) and row_target =
   // x_t - max, from which the caller takes the loss log(row_sum) - row_target. Rows with a target

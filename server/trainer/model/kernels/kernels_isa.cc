@@ -2,6 +2,7 @@
 // standard header; see kernels.h.
 #include "server/trainer/model/kernels/activation.h"
 #include "server/trainer/model/kernels/attention.h"
+#include "server/trainer/model/kernels/dropout.h"
 #include "server/trainer/model/kernels/kernels.h"
 #include "server/trainer/model/kernels/norm.h"
 #include "server/trainer/model/kernels/product.h"
@@ -177,6 +178,8 @@ const Kernels NORMLAB_KERNEL_TABLE = {
     .swiglu_backward = SwigluBackward,
     .attention_forward = AttentionForward,
     .attention_backward = AttentionBackward,
+    .philox = Philox,
+    .dropout = Dropout,
     .softmax_forward = SoftmaxForward,
     .softmax_backward = SoftmaxBackward,
     .add = Add,
