@@ -123,6 +123,12 @@ absl::Status RunFiles::KeepInit(const std::string& run, const fs::path& checkpoi
       StrCat("cannot keep ", checkpoint.string(), ": ", std::strerror(errno)));
 }
 
+void RunFiles::DropInit(const std::string& run) const {
+  std::error_code ignored;
+  fs::remove(Init(run), ignored);
+  fs::remove(Init(run).parent_path(), ignored);
+}
+
 fs::path RunFiles::InitFile(const std::string& run, const v1::RunSpec& effective) const {
   if (effective.init_from() == "none" || effective.init_from().empty()) return {};
   if (!NamesFile(effective.init_from())) return Init(run);

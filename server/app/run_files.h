@@ -46,6 +46,9 @@ class RunFiles {
   // nothing, and the other run may go on and replace its checkpoints.
   absl::Status KeepInit(const std::string& run, const std::filesystem::path& checkpoint) const;
 
+  // Takes that back, for a run that could not be stored.
+  void DropInit(const std::string& run) const;
+
   // What the trainer of `run` is told about init_from and data: absolute paths, or empty. Files
   // that have gone since the submit are named all the same; the trainer says what is wrong with
   // them.

@@ -48,6 +48,21 @@ absl::StatusOr<uint64_t> ChangedSequence(Database& database, const std::string& 
   return static_cast<uint64_t>(select.Integer(0));
 }
 
+// Announces the attempts behind `told` up to number `last`.
+void EmitAttempts(uint64_t sequence, const v1::Run& run, int32_t last, int32_t& told,
+                  std::vector<WatchedEvent>& out) {
+  for (const v1::Attempt& attempt : run.attempts()) {
+    if (attempt.number() <= told || attempt.number() > last) continue;
+    told = attempt.number();
+    v1::WatchRunsResponse message;
+    message.mutable_attempt()->set_run(run.id());
+    *message.mutable_attempt()->mutable_attempt() = attempt;
+    Emit(sequence, run.id(), std::move(message), out);
+  }
+}
+
+constexpr int32_t kAllAttempts = std::numeric_limits<int32_t>::max();
+
 }  // namespace
 
 std::string MakeResumeToken(const std::string& store_id, uint64_t sequence) {
@@ -191,6 +206,8 @@ absl::Status RunWatch::CatchUpRun(Database& database, Target& target,
       database, target.run, target.position, options_.from_step, kHistoryPage);
   if (!page.ok()) return page.status();
   for (v1::Points& points : page->points) {
+    // Each before its points: what it went on from says which of the earlier ones still count.
+    EmitAttempts(*sequence, *run, points.attempt(), target.told_attempt, out);
     v1::WatchRunsResponse message;
     *message.mutable_points() = std::move(points);
     Emit(*sequence, target.run, std::move(message), out);
@@ -205,12 +222,11 @@ absl::Status RunWatch::StartHistory(Database& database, Target& target, const v1
   absl::StatusOr<std::vector<storage::AttemptRow>> attempts =
       storage::ReadAttempts(database, target.run);
   if (!attempts.ok()) return attempts.status();
-  for (size_t i = 0; i < attempts->size(); ++i) {
-    if (!target.fresh && (*attempts)[i].started_sequence <= target.cursor) continue;
-    v1::WatchRunsResponse message;
-    message.mutable_attempt()->set_run(target.run);
-    *message.mutable_attempt()->mutable_attempt() = run.attempts(static_cast<int>(i));
-    Emit(sequence, target.run, std::move(message), out);
+  target.told_attempt = 0;
+  for (const storage::AttemptRow& attempt : *attempts) {
+    if (!target.fresh && attempt.started_sequence <= target.cursor) {
+      target.told_attempt = attempt.number;
+    }
   }
   target.position = {};
   if (!target.fresh) {
@@ -220,6 +236,7 @@ absl::Status RunWatch::StartHistory(Database& database, Target& target, const v1
     target.position = *position;
   }
   if (target.fresh && options_.tail && run.progress().step() > 0) {
+    EmitAttempts(sequence, run, kAllAttempts, target.told_attempt, out);
     v1::WatchRunsResponse message;
     message.mutable_gap()->set_run(target.run);
     message.mutable_gap()->set_next_step(run.progress().step() + 1);
@@ -231,6 +248,7 @@ absl::Status RunWatch::StartHistory(Database& database, Target& target, const v1
 
 void RunWatch::EndHistory(Target& target, const v1::Run& run, uint64_t changed, uint64_t sequence,
                           std::vector<WatchedEvent>& out) {
+  EmitAttempts(sequence, run, kAllAttempts, target.told_attempt, out);
   if (changed > target.snapshot_sequence) EmitRun(sequence, run, out);
   if (domain::IsTerminal(run.state())) {
     // One who resumes from behind the end was told of it.

@@ -51,6 +51,7 @@ class RunWatch : public Watch {
     bool in_history = false;          // the snapshot of this catch-up was returned
     uint64_t snapshot_sequence = 0;   // the run's state as last returned
     storage::HistoryPosition position;
+    int32_t told_attempt = 0;         // attempts up to this number were announced
     bool ended = false;
   };
 

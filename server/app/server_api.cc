@@ -122,14 +122,17 @@ absl::StatusOr<v1::Run> ServerApi::CreateRun(const Principal& principal,
   if (!wrong.empty()) return domain::InvalidFields(wrong);
   if (request.validate_only()) return run;
   run.set_id(ids_.Next(parts_.clock.WallMicros()));
-  if (absl::Status status = KeepInit(run); !status.ok()) return status;
+  if (absl::Status kept = KeepInits({run}); !kept.ok()) return kept;
   absl::StatusOr<v1::Run> stored;
   absl::Status status = parts_.store.writer().Write([&](storage::WriteContext& context) {
     if (auto written = storage::InsertRun(context, run); !written.ok()) return written;
     stored = storage::ReadRun(context.database, run.id());
     return stored.status();
   });
-  if (!status.ok()) return status;
+  if (!status.ok()) {
+    parts_.files.DropInit(run.id());
+    return status;
+  }
   parts_.dispatcher.Wake();
   return stored;
 }
@@ -370,10 +373,8 @@ absl::StatusOr<v1::Experiment> ServerApi::CreateExperiment(
     runs.push_back(std::move(run));
   }
   if (!wrong.empty()) return domain::InvalidFields(wrong);
-  for (v1::Run& run : runs) {
-    run.set_id(ids_.Next(parts_.clock.WallMicros()));
-    if (absl::Status status = KeepInit(run); !status.ok()) return status;
-  }
+  for (v1::Run& run : runs) run.set_id(ids_.Next(parts_.clock.WallMicros()));
+  if (absl::Status kept = KeepInits(runs); !kept.ok()) return kept;
   absl::StatusOr<v1::Experiment> stored;
   absl::Status status = parts_.store.writer().Write([&](storage::WriteContext& context) {
     absl::Status written = storage::InsertExperiment(context, experiment);
@@ -384,7 +385,10 @@ absl::StatusOr<v1::Experiment> ServerApi::CreateExperiment(
     stored = storage::ReadExperiment(context.database, experiment.id());
     return stored.status();
   });
-  if (!status.ok()) return status;
+  if (!status.ok()) {
+    for (const v1::Run& run : runs) parts_.files.DropInit(run.id());
+    return status;
+  }
   parts_.dispatcher.Wake();
   return stored;
 }

@@ -82,8 +82,8 @@ class ServerApi : public Api {
                   std::vector<domain::FieldViolation>& wrong);
   // Run and step of the latest checkpoint of the run that `text` stands for.
   absl::StatusOr<storage::AttemptRow> FindCheckpoint(const std::string& text);
-  // Before the run is stored: keeps the checkpoint of another run that it starts from.
-  absl::Status KeepInit(const v1::Run& run);
+  // Before runs are stored: keeps the checkpoints of other runs that they start from, or none.
+  absl::Status KeepInits(const std::vector<v1::Run>& runs);
   absl::Status CheckOwner(const Principal& principal, const std::string& run);
   // What cancelling, pausing and resuming have in common.
   absl::StatusOr<v1::Run> ChangeRun(const Principal& principal, const std::string& id,

@@ -47,13 +47,21 @@ void ServerApi::CheckFiles(const std::string& prefix, v1::RunSpec& effective,
   if (!init.ok()) wrong.push_back({prefix + "spec.init_from", std::string(init.message())});
 }
 
-absl::Status ServerApi::KeepInit(const v1::Run& run) {
-  if (!NamesRun(run.effective_spec())) return absl::OkStatus();
-  const absl::StatusOr<storage::AttemptRow> checkpoint =
-      FindCheckpoint(run.effective_spec().init_from());
-  if (!checkpoint.ok()) return checkpoint.status();
-  return parts_.files.KeepInit(
-      run.id(), parts_.files.Checkpoints(checkpoint->run) / checkpoint->checkpoint_file);
+absl::Status ServerApi::KeepInits(const std::vector<v1::Run>& runs) {
+  absl::Status status;
+  for (const v1::Run& run : runs) {
+    if (!status.ok()) break;
+    if (!NamesRun(run.effective_spec())) continue;
+    const absl::StatusOr<storage::AttemptRow> checkpoint =
+        FindCheckpoint(run.effective_spec().init_from());
+    status = checkpoint.ok()
+                 ? parts_.files.KeepInit(run.id(), parts_.files.Checkpoints(checkpoint->run) /
+                                                       checkpoint->checkpoint_file)
+                 : checkpoint.status();
+  }
+  if (status.ok()) return status;
+  for (const v1::Run& run : runs) parts_.files.DropInit(run.id());
+  return status;
 }
 
 absl::StatusOr<OpenCheckpoint> ServerApi::ReadCheckpoint(const Principal&,

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <map>
 #include <memory>
@@ -81,6 +82,18 @@ ExitCode CodeFor(const Finished& finished, StopCause cause) {
   return cause == StopCause::kRefused ? kExitRefused : kExitEnded;
 }
 
+// Seconds, from the environment, which trainers have from their server.
+void ReadReattachGrace(std::chrono::milliseconds& grace) {
+  const char* text = std::getenv("NORMLAB_REATTACH_GRACE");
+  double seconds = 0;
+  if (text == nullptr) return;
+  if (!absl::SimpleAtod(text, &seconds) || !(seconds > 0) || seconds > 1e9) {
+    LogWarning("NORMLAB_REATTACH_GRACE is no number of seconds", {{"value", text}});
+    return;
+  }
+  grace = std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
 SessionOptions MakeSessionOptions(const AttemptArguments& arguments, const std::string& token) {
   SessionOptions options;
   options.hello.set_run(arguments.run);
@@ -90,6 +103,7 @@ SessionOptions MakeSessionOptions(const AttemptArguments& arguments, const std::
   options.hello.set_trainer_version(NORMLAB_VERSION);
   options.hello.set_engine_version(std::string(EngineVersion()));
   options.endpoint_file = arguments.endpoint_file;
+  ReadReattachGrace(options.reattach_grace);
   return options;
 }
 

@@ -99,6 +99,8 @@ TEST_F(RunFilesTest, ACheckpointThatWasKeptSurvivesItsRemoval) {
   std::string kept;
   std::ifstream(files_.InitFile("TARGET", Spec("copy", "SOURCE"))) >> kept;
   EXPECT_EQ(kept, "weights");
+  files_.DropInit("TARGET");
+  EXPECT_FALSE(std::filesystem::exists(dir_.path() / "data/runs/TARGET"));
   EXPECT_EQ(files_.KeepInit("OTHER", checkpoint).code(), absl::StatusCode::kFailedPrecondition);
 }
 

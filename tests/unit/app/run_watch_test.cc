@@ -104,6 +104,29 @@ TEST_F(RunWatchTest, HistoryThenLiveThenEndWithoutGapOrRepeat) {
   EXPECT_TRUE(watch->finished());
 }
 
+TEST_F(RunWatchTest, EachAttemptIsAnnouncedBeforeItsPointsAndEachStepComesOnce) {
+  AddSteps(1, 5);
+  auto watch = Watch({run_});
+  Seen early;
+  Drain(*watch, early);
+  AddSteps(6, 10);
+  ASSERT_TRUE(runs_.Append(attempt_.id, 12, {fakes::CheckpointRecord(10)}).ok());
+  attempt_ = runs_.StartAttempt(run_, /*resumed_from=*/10);
+  ASSERT_TRUE(runs_.Append(attempt_.id, 1, {SeriesRecord({"loss"})}).ok());
+  ASSERT_TRUE(runs_.Append(attempt_.id, 2, {StepRecord(11, {1}), StepRecord(12, {2})}).ok());
+  Seen fresh;
+  Drain(*Watch({run_}), fresh);
+  EXPECT_EQ(fresh.steps, Range(1, 12));
+  EXPECT_THAT(fresh.kinds, ::testing::ElementsAre("run", "attempt", "other", "attempt", "other"));
+  Seen late;
+  Drain(*Watch({run_}, early.token), late);
+  EXPECT_EQ(late.steps, Range(6, 12));
+  EXPECT_THAT(late.kinds, ::testing::ElementsAre("run", "other", "attempt", "other"));
+  Seen tail;
+  Drain(*Watch({run_}, "", /*tail=*/true), tail);
+  EXPECT_THAT(tail.kinds, ::testing::ElementsAre("run", "attempt", "attempt", "gap"));
+}
+
 TEST_F(RunWatchTest, ATokenTakenAnywhereResumesExactlyThere) {
   auto watch = Watch({run_});
   Seen first;

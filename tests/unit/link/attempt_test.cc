@@ -165,6 +165,22 @@ TEST_F(AttemptTest, APauseThatComesWithTheLastStepIsASuccess) {
   EXPECT_EQ(AllRecords().back().finished().outcome(), Finished::OUTCOME_SUCCEEDED);
 }
 
+TEST_F(AttemptTest, ATrainerThatHasLostItsServerForLongLeavesACheckpoint) {
+  setenv("NORMLAB_FAKE_ENGINE", "hang_at=300", 1);
+  setenv("NORMLAB_REATTACH_GRACE", "0.3", 1);
+  StartServer(500);
+  Launch();
+  unsetenv("NORMLAB_REATTACH_GRACE");
+  ASSERT_TRUE(server_->WaitForRecords(2 + 299));
+  server_->Stop();
+  EXPECT_EQ(WaitForExit().exit_code, kExitServerLost);
+  const std::vector<Record> records = AllRecords();
+  EXPECT_EQ(records[records.size() - 2].checkpoint().step(), 300);
+  EXPECT_EQ(records.back().finished().outcome(), Finished::OUTCOME_STOPPED);
+  EXPECT_THAT(records.back().finished().reason(), HasSubstr("no server for"));
+  EXPECT_THAT(records.back().finished().reason(), HasSubstr("checkpoint of step 300"));
+}
+
 TEST_F(AttemptTest, AMissingCheckpointIsAFaultThatNamesTheFile) {
   StartServer(100);
   server_->set_resume_from("/nowhere/step-5.checkpoint");

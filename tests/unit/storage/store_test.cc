@@ -196,6 +196,45 @@ TEST(StoreTest, TheLatestCheckpointIsKeptOverRestarts) {
   EXPECT_EQ(latest()->checkpoint_step, 2);
 }
 
+TEST(StoreTest, ARunIsFoundByIdNameOrPrefix) {
+  StoredRuns runs;
+  v1::Run first = runs.MakeRun(), second = runs.MakeRun(), twin = runs.MakeRun();
+  first.set_id("01J8AAAAAAAAAAAAAAAAAAAAAA");
+  first.set_display_name("first");
+  second.set_id("01J8BBBBBBBBBBBBBBBBBBBBBB");
+  second.set_display_name("01J8A");  // also the beginning of the first one's id
+  twin.set_id("01J9CCCCCCCCCCCCCCCCCCCCCC");
+  twin.set_display_name("first");
+  const absl::Status written = runs.store().writer().Write([&](WriteContext& context) {
+    absl::Status status = InsertRun(context, first);
+    if (status.ok()) status = InsertRun(context, second);
+    return status;
+  });
+  ASSERT_TRUE(written.ok()) << written;
+  const auto resolve = [&](const std::string& text) {
+    absl::StatusOr<std::string> id;
+    runs.store()
+        .Read([&](Database& database) {
+          id = ResolveRun(database, text);
+          return absl::OkStatus();
+        })
+        .IgnoreError();
+    return id;
+  };
+  EXPECT_EQ(*resolve(first.id()), first.id());
+  EXPECT_EQ(*resolve("first"), first.id());
+  EXPECT_EQ(*resolve("01j8b"), second.id());
+  EXPECT_EQ(*resolve("01J8A"), second.id()) << "a name counts before a prefix";
+  EXPECT_EQ(resolve("01J8").status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(resolve("").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(resolve("nobody").status().code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(runs.store()
+                  .writer()
+                  .Write([&](WriteContext& context) { return InsertRun(context, twin); })
+                  .ok());
+  EXPECT_THAT(std::string(resolve("first").status().message()), HasSubstr(twin.id()));
+}
+
 TEST(StoreTest, ACheckpointOfNoStepOrOutsideItsFolderIsRefused) {
   StoredRuns runs;
   const std::string run = runs.AddRun();
