@@ -5,28 +5,23 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "server/trainer/model/initialization.h"
+#include "server/trainer/train/schedule.h"
 #include "server/trainer/train/threads.h"
 
 namespace normlab::trainer {
 namespace {
 
 void CheckTrainingSettings(const TrainingSettings& settings) {
-  if (settings.optimizer != "adamw") {
-    throw std::runtime_error("optimizer \"" + settings.optimizer +
-                             "\" is not known; known are adamw");
-  }
-  if (settings.schedule != "constant") {
-    throw std::runtime_error("schedule \"" + settings.schedule +
-                             "\" is not known; known are constant");
-  }
-  if (settings.decay_parameters != "all" && settings.decay_parameters != "matrices") {
-    throw std::runtime_error("decay_parameters \"" + settings.decay_parameters +
-                             "\" is not known; known are all, matrices");
-  }
-  if (settings.threads < 1) {
-    throw std::runtime_error("threads must be at least 1, not " + std::to_string(settings.threads));
+  CheckOptimizer(settings);
+  CheckSchedule(settings);
+  for (const auto& [name, value] :
+       {std::pair{"threads", settings.threads}, std::pair{"accumulate", settings.accumulate}}) {
+    if (value >= 1) continue;
+    throw std::runtime_error(std::string(name) + " must be at least 1, not " +
+                             std::to_string(value));
   }
 }
 
@@ -64,7 +59,7 @@ Learner::Learner(const TrainingSettings& settings) : settings_(settings) {
     share.gradients = Buffer(parameters_.buffer_size());
     share.program->Finish(weights_.data(), share.gradients.data());
   }
-  optimizer_ = std::make_unique<AdamW>(settings, parameters_);
+  optimizer_ = MakeOptimizer(settings, parameters_);
 }
 
 void Learner::RecordShares() {
@@ -125,6 +120,49 @@ void Learner::SumShares() {
   });
 }
 
+double Learner::Evaluate(std::span<const Batch> batches) {
+  int64_t counted = 0;
+  for (const Batch& batch : batches) counted += CountedTargets(batch);
+  const States states = TakeStates();
+  for (Share& share : shares_) {
+    share.program->set_training(false);
+    share.program->set_loss_scale(1.0 / static_cast<double>(counted));
+  }
+  double loss = 0;
+  for (const Batch& batch : batches) {
+    RunOnThreads(static_cast<int64_t>(shares_.size()), [&](int64_t i) {
+      Program& program = *shares_[static_cast<size_t>(i)].program;
+      CopyShare(batch, settings_, program);
+      program.Forward();
+    });
+    for (const Share& share : shares_) loss += share.program->loss();
+  }
+  for (Share& share : shares_) share.program->set_training(true);
+  RestoreStates(states);
+  return loss;
+}
+
+Learner::States Learner::TakeStates() {
+  States states;
+  for (Share& share : shares_) {
+    for (int i = 0; i < share.program->state_count(); ++i) {
+      const std::span<float> state = share.program->State(i);
+      states.emplace_back(state.begin(), state.end());
+      std::ranges::fill(state, 0.0f);
+    }
+  }
+  return states;
+}
+
+void Learner::RestoreStates(const States& states) {
+  auto saved = states.begin();
+  for (Share& share : shares_) {
+    for (int i = 0; i < share.program->state_count(); ++i, ++saved) {
+      std::ranges::copy(*saved, share.program->State(i).begin());
+    }
+  }
+}
+
 double Learner::GradientNorm() {
   std::vector<double> squares(shares_.size());
   ForEachPart([&](size_t i, int64_t begin, int64_t end) {
@@ -135,6 +173,15 @@ double Learner::GradientNorm() {
 
 int64_t Learner::NonFiniteCount() const {
   return std::ranges::count_if(gradients(), [](float x) { return !std::isfinite(x); });
+}
+
+void Learner::Clip(double norm) {
+  if (settings_.clip_norm <= 0 || !(norm > settings_.clip_norm) || std::isinf(norm)) return;
+  const auto scale = static_cast<float>(settings_.clip_norm / norm);
+  ForEachPart([&](size_t, int64_t begin, int64_t end) {
+    float* gradients = shares_[0].gradients.data();
+    for (int64_t i = begin; i < end; ++i) gradients[i] *= scale;
+  });
 }
 
 void Learner::Update(int64_t step, double learning_rate) {

@@ -34,6 +34,10 @@ class Learner {
   // cross-entropy over all targets that count, not a mean of the batches' means.
   double ComputeGradients(int64_t step, std::span<const Batch> batches);
 
+  // Mean cross-entropy over all targets of these batches that count, with dropout off and without
+  // memory of what was trained on. Leaves no trace in the training.
+  double Evaluate(std::span<const Batch> batches);
+
   // The programs of the threads, in the order of the batch's sequences, and the models recorded in
   // them: for diagnostics.
   size_t share_count() const { return shares_.size(); }
@@ -46,8 +50,15 @@ class Learner {
   // Gradients that are infinite or NaN.
   int64_t NonFiniteCount() const;
 
+  // Scales the gradients down to settings.clip_norm if `norm`, what GradientNorm() said, is above
+  // it. An infinite or NaN norm gives nothing to scale by: the gradients then stay what they are,
+  // for 0 times infinity would be NaN and hide which of them overflowed.
+  void Clip(double norm);
+
   // The optimiser's step number `step`, from 1.
   void Update(int64_t step, double learning_rate);
+
+  Optimizer& optimizer() { return *optimizer_; }
 
  private:
   // What one thread works with.
@@ -57,7 +68,13 @@ class Learner {
     Buffer gradients;
   };
 
+  // The programs' memories between steps, in order.
+  using States = std::vector<std::vector<float>>;
+
   void RecordShares();
+  // Sets every memory to zero and returns what was in it.
+  States TakeStates();
+  void RestoreStates(const States& states);
   // Forward and backward of all shares over one batch.
   void AddGradients(const Batch& batch, const Moment& moment, double loss_scale);
   void SumShares();
@@ -69,7 +86,7 @@ class Learner {
   ParameterTable parameters_;
   std::vector<Share> shares_;
   Buffer weights_;
-  std::unique_ptr<AdamW> optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
 };
 
 }  // namespace normlab::trainer

@@ -98,4 +98,20 @@ uint32_t NumpyRandom::Below(uint32_t n) {
   return static_cast<uint32_t>(product >> 32);
 }
 
+double NumpyRandom::Uniform() { return static_cast<double>(Next64() >> 11) * 0x1p-53; }
+
+NumpyRandom::State NumpyRandom::Save() const {
+  const auto high = [](Uint128 x) { return static_cast<uint64_t>(x >> 64); };
+  const auto low = [](Uint128 x) { return static_cast<uint64_t>(x); };
+  return {high(state_),    low(state_),        high(increment_),
+          low(increment_), pending_ ? 1u : 0u, pending_.value_or(0)};
+}
+
+void NumpyRandom::Restore(const State& state) {
+  state_ = Uint128{state[0]} << 64 | state[1];
+  increment_ = Uint128{state[2]} << 64 | state[3];
+  pending_.reset();
+  if (state[4] != 0) pending_ = static_cast<uint32_t>(state[5]);
+}
+
 }  // namespace normlab::trainer

@@ -4,6 +4,7 @@
 #ifndef NORMLAB_SERVER_TRAINER_TRAIN_NUMPY_RANDOM_H_
 #define NORMLAB_SERVER_TRAINER_TRAIN_NUMPY_RANDOM_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -23,6 +24,15 @@ class NumpyRandom {
 
   // Uniform in [0, n), 1 <= n < 2^31. n = 1 consumes nothing.
   uint32_t Below(uint32_t n);
+
+  // Uniform in [0, 1): NumPy's random(), a multiple of 2^-53.
+  double Uniform();
+
+  // Everything that decides the next draw, for a checkpoint: the 128-bit state and increment, high
+  // half first, then whether there is a pending half-word, and that.
+  using State = std::array<uint64_t, 6>;
+  State Save() const;
+  void Restore(const State& state);
 
  private:
   __extension__ using Uint128 = unsigned __int128;

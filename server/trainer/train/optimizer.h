@@ -1,47 +1,52 @@
-// AdamW over the flat parameter buffer, and the learning rate of a step.
+// Update rules over the flat parameter buffer.
 #ifndef NORMLAB_SERVER_TRAINER_TRAIN_OPTIMIZER_H_
 #define NORMLAB_SERVER_TRAINER_TRAIN_OPTIMIZER_H_
 
 #include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
 #include <vector>
 
-#include "server/trainer/model/buffer.h"
 #include "server/trainer/model/kernels/kernels.h"
 #include "server/trainer/model/parameters.h"
 #include "server/trainer/trainer.h"
 
 namespace normlab::trainer {
 
-// The rate of step `step`, counted from 1. With linear warmup over W steps: rate * min(1, step /
-// W), so the first update already has rate / W and step W the full rate. W = 0 is no warmup.
-double LearningRate(const TrainingSettings& settings, int64_t step);
-
-// AdamW with decoupled weight decay (Loshchilov and Hutter 2019): bias-corrected averages of g and
-// g^2, epsilon outside the square root.
-class AdamW {
+class Optimizer {
  public:
-  AdamW(const TrainingSettings& settings, const ParameterTable& parameters,
-        const Kernels& kernels = BestKernels());
+  // One number for every parameter that outlives a step, laid out like the parameter buffer. A
+  // checkpoint writes all of them and reads them back.
+  struct State {
+    std::string_view name;
+    std::span<float> values;
+  };
+
+  virtual ~Optimizer() = default;
 
   // The update of step `step` (from 1) for buffer positions [begin, end). Ranges of one step may
   // run on several threads.
-  void Update(int64_t step, double learning_rate, int64_t begin, int64_t end,
-              const float* gradients, float* weights);
+  virtual void Update(int64_t step, double learning_rate, int64_t begin, int64_t end,
+                      const float* gradients, float* weights) = 0;
 
- private:
-  // Neighbouring parameters with the same decay.
-  struct Segment {
-    int64_t begin;
-    int64_t end;
-    float decay;
-  };
-
-  const TrainingSettings& settings_;
-  const Kernels& kernels_;
-  std::vector<Segment> segments_;
-  Buffer first_moment_;
-  Buffer second_moment_;
+  virtual std::vector<State> States() = 0;
 };
+
+// The optimiser `settings.optimizer` names; `settings` must outlive it.
+//
+//   adamw  Loshchilov and Hutter 2019: bias-corrected averages m of g and v of g^2,
+//          w -= rate (m / (sqrt(v) + epsilon) + decay w)
+//   sgd    momentum as PyTorch has it, without dampening: b = momentum b + g,
+//          w -= rate (b + decay w)
+//
+// In both the decay is decoupled: it never enters m, v or b.
+std::unique_ptr<Optimizer> MakeOptimizer(const TrainingSettings& settings,
+                                         const ParameterTable& parameters,
+                                         const Kernels& kernels = BestKernels());
+
+// Throws std::runtime_error naming the setting if there is no such optimiser.
+void CheckOptimizer(const TrainingSettings& settings);
 
 }  // namespace normlab::trainer
 

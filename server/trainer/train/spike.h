@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <deque>
 #include <numeric>
+#include <span>
+#include <vector>
 
 namespace normlab::trainer {
 
@@ -17,6 +19,10 @@ class SpikeDetector {
     if (window_.size() > kWindow) window_.pop_front();
     return spike;
   }
+
+  // The losses it compares with, oldest first: for a checkpoint.
+  std::vector<double> window() const { return {window_.begin(), window_.end()}; }
+  void set_window(std::span<const double> losses) { window_.assign(losses.begin(), losses.end()); }
 
  private:
   static constexpr size_t kWindow = 100;

@@ -3,14 +3,18 @@
 #include <cmath>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "server/trainer/train/checkpoint.h"
 #include "server/trainer/train/data.h"
 #include "server/trainer/train/learner.h"
+#include "server/trainer/train/schedule.h"
 #include "server/trainer/train/spike.h"
 #include "server/trainer/train/threads.h"
+#include "server/trainer/train/weights.h"
 #include "server/trainer/trainer.h"
 
 namespace normlab::trainer {
@@ -18,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Order of the observations of a step.
+// Series that every step has.
 enum Series : uint32_t {
   kLoss,
   kGradientNorm,
@@ -27,17 +31,17 @@ enum Series : uint32_t {
   kTokensPerSecond,
   kNonFiniteCount,
   kSpike,
-  kSeriesCount,
+  kStepSeriesCount,
 };
 
-const std::array<std::string, kSeriesCount>& SeriesNames() {
-  static const std::array<std::string, kSeriesCount> names = {"loss",
-                                                              "gradient_norm",
-                                                              "learning_rate",
-                                                              "step_milliseconds",
-                                                              "tokens_per_second",
-                                                              "non_finite_count",
-                                                              "spike"};
+const std::array<std::string, kStepSeriesCount>& StepSeriesNames() {
+  static const std::array<std::string, kStepSeriesCount> names = {"loss",
+                                                                  "gradient_norm",
+                                                                  "learning_rate",
+                                                                  "step_milliseconds",
+                                                                  "tokens_per_second",
+                                                                  "non_finite_count",
+                                                                  "spike"};
   return names;
 }
 
@@ -49,52 +53,130 @@ std::string DivergenceReason(double loss, double gradient_norm, int64_t step) {
          (std::isnan(value) ? "NaN" : "infinite") + " at step " + std::to_string(step);
 }
 
-Result TrainSteps(const TrainingSettings& settings, Observer& observer) {
-  SetThreads(settings.threads);
-  Learner learner(settings);
-  const std::unique_ptr<DataSource> data = MakeDataSource(settings);
-  observer.OnModel({.parameter_count = learner.parameters().parameter_count(),
-                    .instruction_set = BestKernels().instruction_set});
-  observer.OnSeries(SeriesNames());
+// One run from its first step, or the one after its checkpoint, to its end.
+class Training {
+ public:
+  Training(const TrainingSettings& settings, Observer& observer);
 
-  const int64_t rows = settings.batch_size * settings.sequence_length * settings.accumulate;
-  std::vector<Batch> batches(static_cast<size_t>(settings.accumulate));
-  SpikeDetector spikes;
-  for (int64_t step = 1; step <= settings.steps; ++step) {
-    const Clock::time_point start = Clock::now();
-    for (Batch& batch : batches) data->Next(batch);
-    const double loss = learner.ComputeGradients(step, batches);
-    const double gradient_norm = learner.GradientNorm();
-    const double learning_rate = LearningRate(settings, step);
-    const bool finite = std::isfinite(loss) && std::isfinite(gradient_norm);
-    const bool diverged = !finite && settings.stop_on_non_finite;
-    if (!diverged) learner.Update(step, learning_rate);
+  Result Run();
 
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    const int64_t non_finite =
-        finite ? 0 : learner.NonFiniteCount() + (std::isfinite(loss) ? 0 : 1);
-    observer.OnStep(step, std::array<Observation, kSeriesCount>{{
-                              {kLoss, loss},
-                              {kGradientNorm, gradient_norm},
-                              {kLearningRate, learning_rate},
-                              {kStepMilliseconds, seconds * 1e3},
-                              {kTokensPerSecond, static_cast<double>(rows) / seconds},
-                              {kNonFiniteCount, static_cast<double>(non_finite)},
-                              {kSpike, spikes.IsSpike(loss) ? 1.0 : 0.0},
-                          }});
-    if (diverged) {
-      return {Ending::kDiverged, step, DivergenceReason(loss, gradient_norm, step)};
-    }
-    if (observer.Requested() != Request::kGoOn) return {Ending::kStopped, step, "stop requested"};
+ private:
+  // Declares a series to the observer and returns its index.
+  uint32_t DeclareSeries(const std::string& name);
+  // One step with everything that is observed in it; the end, if the run has diverged.
+  std::optional<Result> Step(int64_t step);
+  // True at every `every`-th step and at the last one; never if `every` is 0.
+  bool IsDue(int64_t every, int64_t step) const;
+  // What the observer asked for after a step; the end, if that is it.
+  std::optional<Result> Obey(Request request, int64_t step);
+  TrainingState State() { return {settings_, learner_, *data_, spikes_}; }
+
+  const TrainingSettings& settings_;
+  Observer& observer_;
+  Learner learner_;
+  const std::unique_ptr<DataSource> data_;
+  SpikeDetector spikes_;
+  std::optional<CheckpointFolder> checkpoints_;
+  int64_t first_step_ = 1;
+  std::vector<Batch> batches_;  // of a step
+  uint32_t series_count_ = 0;
+  uint32_t validation_series_ = 0;
+  std::vector<Observation> observations_;  // of a step
+};
+
+Training::Training(const TrainingSettings& settings, Observer& observer)
+    : settings_(settings),
+      observer_(observer),
+      learner_(settings),
+      data_(MakeDataSource(settings)),
+      batches_(static_cast<size_t>(settings.accumulate)) {
+  if (!settings.checkpoint_directory.empty()) {
+    checkpoints_.emplace(settings.checkpoint_directory, settings.keep_checkpoints);
   }
-  return {Ending::kFinished, settings.steps, ""};
+  if (!settings.resume_from.empty()) {
+    first_step_ = LoadCheckpoint(settings.resume_from, State()) + 1;
+  } else if (!settings.init_file.empty()) {
+    LoadWeights(settings.init_file, settings.allow_missing, learner_.parameters(),
+                learner_.weights());
+  }
+}
+
+Result Training::Run() {
+  observer_.OnModel({.parameter_count = learner_.parameters().parameter_count(),
+                     .instruction_set = BestKernels().instruction_set});
+  observer_.OnSeries(StepSeriesNames());
+  series_count_ = kStepSeriesCount;
+  if (settings_.validate_every > 0) validation_series_ = DeclareSeries("validation_loss");
+
+  for (int64_t step = first_step_; step <= settings_.steps; ++step) {
+    if (const std::optional<Result> end = Step(step)) return *end;
+    if (const std::optional<Result> end = Obey(observer_.Requested(), step)) return *end;
+  }
+  return {Ending::kFinished, settings_.steps, ""};
+}
+
+uint32_t Training::DeclareSeries(const std::string& name) {
+  observer_.OnSeries({&name, 1});
+  return series_count_++;
+}
+
+bool Training::IsDue(int64_t every, int64_t step) const {
+  return every > 0 && (step % every == 0 || step == settings_.steps);
+}
+
+std::optional<Result> Training::Step(int64_t step) {
+  const Clock::time_point start = Clock::now();
+  for (Batch& batch : batches_) data_->Next(batch);
+  const double loss = learner_.ComputeGradients(step, batches_);
+  const double gradient_norm = learner_.GradientNorm();
+  const double learning_rate = LearningRate(settings_, step);
+  const bool finite = std::isfinite(loss) && std::isfinite(gradient_norm);
+  const bool diverged = !finite && settings_.stop_on_non_finite;
+  if (!diverged) {
+    learner_.Clip(gradient_norm);
+    learner_.Update(step, learning_rate);
+  }
+
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const int64_t tokens = settings_.batch_size * settings_.sequence_length * settings_.accumulate;
+  const int64_t non_finite = finite ? 0 : learner_.NonFiniteCount() + (std::isfinite(loss) ? 0 : 1);
+  observations_ = {
+      {kLoss, loss},
+      {kGradientNorm, gradient_norm},
+      {kLearningRate, learning_rate},
+      {kStepMilliseconds, seconds * 1e3},
+      {kTokensPerSecond, static_cast<double>(tokens) / seconds},
+      {kNonFiniteCount, static_cast<double>(non_finite)},
+      {kSpike, spikes_.IsSpike(loss) ? 1.0 : 0.0},
+  };
+  // Unlike the loss, of the weights after the update: at the last step, of the finished model.
+  if (!diverged && IsDue(settings_.validate_every, step)) {
+    observations_.push_back({validation_series_, learner_.Evaluate(data_->Validation())});
+  }
+  observer_.OnStep(step, observations_);
+  if (!diverged) return std::nullopt;
+  return Result{Ending::kDiverged, step, DivergenceReason(loss, gradient_norm, step)};
+}
+
+std::optional<Result> Training::Obey(Request request, int64_t step) {
+  if (request == Request::kStop) return Result{Ending::kStopped, step, "stop requested"};
+  // After the last step there is nothing to come back for.
+  const bool pause = request == Request::kPause && step < settings_.steps;
+  if (checkpoints_ && (pause || IsDue(settings_.checkpoint_every, step))) {
+    const CheckpointFolder::Checkpoint written = checkpoints_->Write(step, State());
+    observer_.OnCheckpoint(step, written.file, written.bytes);
+  }
+  if (!pause) return std::nullopt;
+  if (!checkpoints_) return Result{Ending::kStopped, step, "paused without a checkpoint folder"};
+  return Result{Ending::kPaused, step, "paused"};
 }
 
 }  // namespace
 
 Result Train(const TrainingSettings& settings, Observer& observer) {
   try {
-    return TrainSteps(settings, observer);
+    SetThreads(settings.threads);
+    return Training(settings, observer).Run();
   } catch (const std::runtime_error&) {
     throw;
   } catch (const std::exception& error) {

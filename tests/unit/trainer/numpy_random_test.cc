@@ -49,6 +49,23 @@ TEST(NumpyRandom, ACopyContinuesWithThePendingHalf) {
   EXPECT_EQ(copy.Next64(), random.Next64());
 }
 
+TEST(NumpyRandom, UniformIsNumpysRandom) {
+  NumpyRandom random(123);
+  EXPECT_EQ(random.Uniform(), 0.6823518632481435);
+  EXPECT_EQ(random.Uniform(), 0.053821018802222675);
+}
+
+TEST(NumpyRandom, ARestoredStateContinuesWithThePendingHalf) {
+  NumpyRandom random(123);
+  random.Next32();
+  NumpyRandom other(4);
+  other.Restore(random.Save());
+  EXPECT_EQ(other.Next32(), random.Next32());
+  EXPECT_EQ(other.Next64(), random.Next64());
+  other.Restore(random.Save());  // nothing pending
+  EXPECT_EQ(other.Next32(), random.Next32());
+}
+
 TEST(NumpyRandom, OnePossibleResultConsumesNothing) {
   NumpyRandom random(123);
   EXPECT_EQ(random.Below(1), 0u);

@@ -14,22 +14,10 @@
 #include "server/trainer/trainer.h"
 #include "tests/unit/trainer/probe.h"
 #include "tests/unit/trainer/recorder.h"
+#include "tests/unit/trainer/small_settings.h"
 
 namespace normlab::trainer {
 namespace {
-
-TrainingSettings SmallSettings() {
-  TrainingSettings settings;
-  settings.layers = 2;
-  settings.d_model = 16;
-  settings.heads = 2;
-  settings.ffn_width = 32;
-  settings.vocab_size = 12;
-  settings.sequence_length = 8;
-  settings.batch_size = 6;
-  settings.steps = 20;
-  return settings;
-}
 
 TEST(Train, ReportsTheModelThenEveryStep) {
   const TrainingSettings settings = SmallSettings();
@@ -151,7 +139,19 @@ TEST(Train, WhatItCannotTrainIsRefusedByName) {
       {"heads", [](TrainingSettings& s) { s.heads = 5; }},
       {"layers", [](TrainingSettings& s) { s.layers = 0; }},
       {"optimizer", [](TrainingSettings& s) { s.optimizer = "lion"; }},
-      {"schedule", [](TrainingSettings& s) { s.schedule = "cosine"; }},
+      {"schedule", [](TrainingSettings& s) { s.schedule = "zigzag"; }},
+      {"warmup_steps",
+       [](TrainingSettings& s) {
+         s.schedule = "noam";
+         s.warmup_steps = 0;
+       }},
+      {"learning_rate_floor",
+       [](TrainingSettings& s) {
+         s.schedule = "cosine";
+         s.learning_rate_floor = 1;
+       }},
+      {"accumulate", [](TrainingSettings& s) { s.accumulate = 0; }},
+      {"validate_every", [](TrainingSettings& s) { s.validate_every = 5; }},
       {"data", [](TrainingSettings& s) { s.data = "tea leaves"; }},
       {"threads", [](TrainingSettings& s) { s.threads = 0; }},
       {"seed", [](TrainingSettings& s) { s.seed = -117; }},

@@ -1,0 +1,68 @@
+// Checkpoints: everything that the rest of a run follows from, in one safetensors file.
+//
+//   block_0/qkv/kernel ...                   the weights under their parameter paths, so that any
+//                                            reader of safetensors can use the file
+//   normlab/optimizer/first_moment/PATH ...  the optimiser's numbers of each parameter
+//   normlab/state/SHARE/INDEX                what a program remembers between steps, for each
+//   thread normlab/data                             where the data stand, with their random
+//   generator normlab/losses                           the window of the spike detector metadata
+//   format, step, setting.NAME for what must not differ,
+//                                            content_hash of the text, instruction_set
+//
+// Dropout needs nothing: its random numbers are a function of the step. Thread count is one of the
+// settings that must not differ. Another instruction set is accepted, because a run should survive
+// a move to another machine: it then goes on with other roundings, and each attempt records its
+// set.
+#ifndef NORMLAB_SERVER_TRAINER_TRAIN_CHECKPOINT_H_
+#define NORMLAB_SERVER_TRAINER_TRAIN_CHECKPOINT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "server/trainer/train/data.h"
+#include "server/trainer/train/learner.h"
+#include "server/trainer/train/spike.h"
+#include "server/trainer/trainer.h"
+
+namespace normlab::trainer {
+
+// What a checkpoint is made of and restored into.
+struct TrainingState {
+  const TrainingSettings& settings;
+  Learner& learner;
+  DataSource& data;
+  SpikeDetector& spikes;
+};
+
+// Restores the state from a checkpoint and returns its step. Throws std::runtime_error if the file
+// is damaged, was written with settings that differ in what changes the numbers (the message names
+// the setting and both values), or is beyond settings.steps.
+int64_t LoadCheckpoint(const std::string& path, const TrainingState& state);
+
+// The folder of one run's checkpoints, step-000000000123.safetensors.
+class CheckpointFolder {
+ public:
+  struct Checkpoint {
+    std::string file;  // in the folder
+    int64_t bytes = 0;
+  };
+
+  // Makes the folder (0700) if it is missing. Throws std::runtime_error if that fails.
+  CheckpointFolder(const std::string& path, int64_t keep);
+
+  // When it returns the file is whole and on disk, and of the checkpoints up to this step only the
+  // latest `keep` are left. Later ones, which a run resumed from an earlier step may find, are not
+  // touched until it gets there. Throws std::runtime_error if the file cannot be written; what was
+  // there before is then still there.
+  Checkpoint Write(int64_t step, const TrainingState& state);
+
+ private:
+  void RemoveOld(int64_t step) const;
+
+  const std::string path_;
+  const int64_t keep_;
+};
+
+}  // namespace normlab::trainer
+
+#endif  // NORMLAB_SERVER_TRAINER_TRAIN_CHECKPOINT_H_

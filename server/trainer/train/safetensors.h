@@ -1,0 +1,89 @@
+// The safetensors file format (huggingface.co/docs/safetensors), read strictly and written whole.
+//
+//   8 bytes   N, little-endian
+//   N bytes   JSON: {"__metadata__": {"key": "text"}, "name": {"dtype": "F32", "shape": [2, 3],
+//             "data_offsets": [begin, end]}, ...}, padded with spaces
+//   the rest  the tensors, row-major and little-endian; offsets count from here, without gaps
+#ifndef NORMLAB_SERVER_TRAINER_TRAIN_SAFETENSORS_H_
+#define NORMLAB_SERVER_TRAINER_TRAIN_SAFETENSORS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace normlab::trainer {
+
+// An open file. Tensors are read when asked for, so that a large file is never in memory twice. All
+// errors are std::runtime_error that begin with the file's name. Not thread-safe.
+class SafetensorsFile {
+ public:
+  struct Tensor {
+    std::string dtype;
+    std::vector<int64_t> shape;
+    uint64_t begin = 0;  // in the data
+    uint64_t end = 0;
+  };
+
+  // Reads and checks the header. Refuses a header above 100 MB, text that is not the JSON above,
+  // names that come twice, unknown dtypes, and tensors that overlap, leave gaps, are not aligned to
+  // their own elements, have another size than dtype and shape say, or do not end with the file.
+  explicit SafetensorsFile(const std::string& path);
+  ~SafetensorsFile();
+  SafetensorsFile(const SafetensorsFile&) = delete;
+  SafetensorsFile& operator=(const SafetensorsFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  const std::map<std::string, std::string, std::less<>>& metadata() const { return metadata_; }
+  const std::map<std::string, Tensor, std::less<>>& tensors() const { return tensors_; }
+
+  // Null if there is none.
+  const Tensor* Find(std::string_view name) const;
+
+  // A tensor of exactly this dtype ("F32", "F64", "U64") and as many elements as `values` has.
+  void Read(std::string_view name, std::span<float> values) const;
+  void Read(std::string_view name, std::span<double> values) const;
+  void Read(std::string_view name, std::span<uint64_t> values) const;
+
+  // An F64, F32, F16 or BF16 tensor as floats.
+  void ReadConverted(std::string_view name, std::span<float> values) const;
+
+ private:
+  void ReadExactly(std::string_view name, std::string_view dtype, std::span<std::byte> bytes) const;
+  void ReadAt(uint64_t offset, std::span<std::byte> bytes) const;
+  void CheckLayout() const;
+  [[noreturn]] void Fail(const std::string& what) const;
+
+  const std::string path_;
+  int fd_ = -1;
+  uint64_t size_ = 0;        // of the file
+  uint64_t data_start_ = 0;  // offset of the tensors in it
+  std::map<std::string, std::string, std::less<>> metadata_;
+  std::map<std::string, Tensor, std::less<>> tensors_;
+};
+
+// A tensor to be written; refers to the caller's memory.
+struct TensorToWrite {
+  TensorToWrite(std::string name, std::vector<int64_t> shape, std::span<const float> values);
+  TensorToWrite(std::string name, std::vector<int64_t> shape, std::span<const double> values);
+  TensorToWrite(std::string name, std::vector<int64_t> shape, std::span<const uint64_t> values);
+
+  std::string name;
+  std::string dtype;
+  std::vector<int64_t> shape;
+  std::span<const std::byte> bytes;
+};
+
+// Replaces `path` by a file with these tensors: written beside it with mode 0600, synced, renamed,
+// and the folder synced, so that a reader (also after a power cut) finds the old file or the new
+// one. Returns its size. Throws std::runtime_error; the old file is then untouched.
+int64_t WriteSafetensors(const std::string& path,
+                         const std::map<std::string, std::string, std::less<>>& metadata,
+                         std::vector<TensorToWrite> tensors);
+
+}  // namespace normlab::trainer
+
+#endif  // NORMLAB_SERVER_TRAINER_TRAIN_SAFETENSORS_H_
