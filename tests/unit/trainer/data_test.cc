@@ -306,6 +306,17 @@ TEST_F(TextDataTest, ValidationIsBoundedAndRowsWithoutTextDoNotCount) {
   EXPECT_THAT(Row(data->Validation()[0].targets, settings_, 1), Each('x'));
 }
 
+TEST_F(TextDataTest, TheShippedTextIsWhatItsReadmeSays) {
+  settings_.text_file = NORMLAB_TEXTS "/alice.txt";
+  settings_.vocab_size = 123;  // ASCII up to z
+  EXPECT_EQ(Refusal(settings_), "accepted");
+  settings_.text_unit = "characters";
+  settings_.vocab_size = 70;
+  EXPECT_EQ(Refusal(settings_), "accepted");
+  settings_.vocab_size = 69;
+  EXPECT_THAT(Refusal(settings_), HasSubstr("70 different characters"));
+}
+
 // --- All of them ---------------------------------------------------------------------------------
 
 struct Task {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "server/trainer/train/data.h"
@@ -105,6 +106,23 @@ TEST_F(ClipTest, ScalesAllGradientsDownToTheLimit) {
   for (size_t i = 0; i < before.size(); ++i) {
     EXPECT_FLOAT_EQ(learner_.gradients()[i], before[i] / 4);
   }
+}
+
+TEST(Clip, ATiedEmbeddingCountsOnce) {
+  TrainingSettings settings = SmallSettings();
+  settings.tie_embeddings = true;
+  Batch batch;
+  MakeDataSource(settings)->Next(batch);
+  Learner learner(settings);
+  learner.ComputeGradients(1, {&batch, 1});
+  double squares = 0;
+  for (const Parameter& parameter : std::as_const(learner).parameters().all()) {
+    EXPECT_NE(parameter.path, "output/kernel");
+    for (int64_t i = 0; i < parameter.count; ++i) {
+      squares += std::pow(learner.gradients()[static_cast<size_t>(parameter.offset + i)], 2.0);
+    }
+  }
+  EXPECT_NEAR(learner.GradientNorm(), std::sqrt(squares), 1e-9 * std::sqrt(squares));
 }
 
 TEST_F(ClipTest, LeavesSmallerGradientsAndAllIfItIsOff) {
