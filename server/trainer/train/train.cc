@@ -4,13 +4,16 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "server/trainer/train/checkpoint.h"
 #include "server/trainer/train/data.h"
+#include "server/trainer/train/diagnostics.h"
 #include "server/trainer/train/learner.h"
+#include "server/trainer/train/probes.h"
 #include "server/trainer/train/schedule.h"
 #include "server/trainer/train/spike.h"
 #include "server/trainer/train/threads.h"
@@ -61,8 +64,10 @@ class Training {
   Result Run();
 
  private:
-  // Declares a series to the observer and returns its index.
-  uint32_t DeclareSeries(const std::string& name);
+  // Declares series to the observer and returns the index of the first.
+  uint32_t DeclareSeries(std::span<const std::string> names);
+  // Adds values of series that were declared together to the step's observations.
+  void Observe(uint32_t first_series, std::span<const double> values);
   // One step with everything that is observed in it; the end, if the run has diverged.
   std::optional<Result> Step(int64_t step);
   // True at every `every`-th step and at the last one; never if `every` is 0.
@@ -79,8 +84,12 @@ class Training {
   std::optional<CheckpointFolder> checkpoints_;
   int64_t first_step_ = 1;
   std::vector<Batch> batches_;  // of a step
+  Diagnostics diagnostics_;
+  Probes probes_;
   uint32_t series_count_ = 0;
   uint32_t validation_series_ = 0;
+  uint32_t diagnostics_series_ = 0;
+  uint32_t probes_series_ = 0;
   std::vector<Observation> observations_;  // of a step
 };
 
@@ -89,7 +98,9 @@ Training::Training(const TrainingSettings& settings, Observer& observer)
       observer_(observer),
       learner_(settings),
       data_(MakeDataSource(settings)),
-      batches_(static_cast<size_t>(settings.accumulate)) {
+      batches_(static_cast<size_t>(settings.accumulate)),
+      diagnostics_(settings, learner_),
+      probes_(settings, learner_) {
   if (!settings.checkpoint_directory.empty()) {
     checkpoints_.emplace(settings.checkpoint_directory, settings.keep_checkpoints);
   }
@@ -104,9 +115,12 @@ Training::Training(const TrainingSettings& settings, Observer& observer)
 Result Training::Run() {
   observer_.OnModel({.parameter_count = learner_.parameters().parameter_count(),
                      .instruction_set = BestKernels().instruction_set});
-  observer_.OnSeries(StepSeriesNames());
-  series_count_ = kStepSeriesCount;
-  if (settings_.validate_every > 0) validation_series_ = DeclareSeries("validation_loss");
+  DeclareSeries(StepSeriesNames());
+  if (settings_.validate_every > 0) {
+    validation_series_ = DeclareSeries(std::array{std::string("validation_loss")});
+  }
+  diagnostics_series_ = DeclareSeries(diagnostics_.names());
+  probes_series_ = DeclareSeries(probes_.names());
 
   for (int64_t step = first_step_; step <= settings_.steps; ++step) {
     if (const std::optional<Result> end = Step(step)) return *end;
@@ -115,9 +129,15 @@ Result Training::Run() {
   return {Ending::kFinished, settings_.steps, ""};
 }
 
-uint32_t Training::DeclareSeries(const std::string& name) {
-  observer_.OnSeries({&name, 1});
-  return series_count_++;
+uint32_t Training::DeclareSeries(std::span<const std::string> names) {
+  const uint32_t first = series_count_;
+  if (!names.empty()) observer_.OnSeries(names);
+  series_count_ += static_cast<uint32_t>(names.size());
+  return first;
+}
+
+void Training::Observe(uint32_t first_series, std::span<const double> values) {
+  for (const double value : values) observations_.push_back({first_series++, value});
 }
 
 bool Training::IsDue(int64_t every, int64_t step) const {
@@ -125,6 +145,9 @@ bool Training::IsDue(int64_t every, int64_t step) const {
 }
 
 std::optional<Result> Training::Step(int64_t step) {
+  observations_.clear();
+  if (probes_.Due(step)) Observe(probes_series_, probes_.Measure());
+
   const Clock::time_point start = Clock::now();
   for (Batch& batch : batches_) data_->Next(batch);
   const double loss = learner_.ComputeGradients(step, batches_);
@@ -132,26 +155,25 @@ std::optional<Result> Training::Step(int64_t step) {
   const double learning_rate = LearningRate(settings_, step);
   const bool finite = std::isfinite(loss) && std::isfinite(gradient_norm);
   const bool diverged = !finite && settings_.stop_on_non_finite;
+  // The step at which a run diverges is looked at whenever diagnosing is on.
+  const bool diagnose = diagnostics_.Due(step) || (diverged && !diagnostics_.names().empty());
+  if (diagnose) diagnostics_.BeforeUpdate();
   if (!diverged) {
     learner_.Clip(gradient_norm);
     learner_.Update(step, learning_rate);
   }
+  if (diagnose) Observe(diagnostics_series_, diagnostics_.AfterUpdate());
 
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const int64_t tokens = settings_.batch_size * settings_.sequence_length * settings_.accumulate;
   const int64_t non_finite = finite ? 0 : learner_.NonFiniteCount() + (std::isfinite(loss) ? 0 : 1);
-  observations_ = {
-      {kLoss, loss},
-      {kGradientNorm, gradient_norm},
-      {kLearningRate, learning_rate},
-      {kStepMilliseconds, seconds * 1e3},
-      {kTokensPerSecond, static_cast<double>(tokens) / seconds},
-      {kNonFiniteCount, static_cast<double>(non_finite)},
-      {kSpike, spikes_.IsSpike(loss) ? 1.0 : 0.0},
-  };
+  Observe(kLoss, std::array<double, kStepSeriesCount>{
+                     loss, gradient_norm, learning_rate, seconds * 1e3,
+                     static_cast<double>(tokens) / seconds, static_cast<double>(non_finite),
+                     spikes_.IsSpike(loss) ? 1.0 : 0.0});
   // Unlike the loss, of the weights after the update: at the last step, of the finished model.
   if (!diverged && IsDue(settings_.validate_every, step)) {
-    observations_.push_back({validation_series_, learner_.Evaluate(data_->Validation())});
+    Observe(validation_series_, std::array{learner_.Evaluate(data_->Validation())});
   }
   observer_.OnStep(step, observations_);
   if (!diverged) return std::nullopt;

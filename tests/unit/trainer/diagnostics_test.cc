@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "server/trainer/train/data.h"
+#include "tests/unit/trainer/recorder.h"
 namespace normlab::trainer {
 namespace {
 
@@ -112,6 +113,29 @@ TEST_F(DiagnosticsTest, StreamIsThatOfAllSequences) {
     EXPECT_EQ(named_.at(name + "stream_max"), largest);
     EXPECT_NEAR(named_.at(name + "mlp_ratio"), std::sqrt(branch_squares / input_squares), 1e-6);
     EXPECT_GT(named_.at(name + "attention_ratio"), 0);
+  }
+}
+
+TEST(Diagnostics, LookingChangesNoBitOfTheTraining) {
+  for (const char* placement : {"pre", "post", "admin", "residual-dual", "hybrid", "lns"}) {
+    TrainingSettings settings = SmallSettings();
+    settings.placement = placement;
+    settings.final_norm = settings.placement == "pre";
+    settings.probe_every = 4;
+    Recorder looked;
+    Train(settings, looked);
+    settings.diagnose_every = 0;
+    settings.probe_every = 0;
+    Recorder blind;
+    Train(settings, blind);
+    for (const char* name : {"loss", "gradient_norm"}) {
+      EXPECT_EQ(looked.series.at(name), blind.series.at(name));
+    }
+    EXPECT_EQ(blind.series.size(), 7u);
+    // Steps 1, 5 and 10; 1, 4, 8 and 12.
+    EXPECT_EQ(looked.series.at("block/3/gradient_norm").size(), 3u);
+    EXPECT_EQ(looked.series.at("block/3/jacobian_gain").size(), 4u);
+    EXPECT_EQ(looked.series.at("log_z").size(), 4u);
   }
 }
 
