@@ -37,6 +37,7 @@ SettingInfo InfoOf(const FieldDescriptor& field) {
   const normlab::v1::Setting& declared = field.options().GetExtension(normlab::v1::setting);
   SettingInfo info;
   info.name = field.name();
+  info.json_name = field.json_name();
   info.field_number = field.number();
   info.type = TypeOf(field);
   info.group = declared.group();

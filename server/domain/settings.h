@@ -28,7 +28,8 @@ enum class SettingType { kText, kInteger, kNumber, kSwitch };
 std::string_view SettingTypeName(SettingType type);
 
 struct SettingInfo {
-  std::string name;  // as declared: learning_rate
+  std::string name;       // as declared: learning_rate
+  std::string json_name;  // in JSON: learningRate
   int field_number = 0;
   SettingType type = SettingType::kText;
   std::string group;
@@ -86,7 +87,8 @@ std::vector<FieldViolation> CheckNeeds(const normlab::v1::RunSpec& given,
 // "1 to 1024", "above 0, at most 1", "pre, post", "true or false": what a setting accepts.
 std::string AcceptedText(const SettingInfo& setting);
 
-// The answer of GET /api/v1/settings: {"settings": [{"name": ..., "type": ..., ...}]}.
+// The answer of GET /api/v1/settings: {"settings": [{"name": ..., "type": ..., ...}], "schema":
+// {...}}; the schema is the JSON Schema of a spec.
 std::string SettingsToJson();
 
 // The settings page of the documentation.

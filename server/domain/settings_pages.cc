@@ -27,6 +27,56 @@ nlohmann::ordered_json SettingJson(const SettingInfo& setting) {
   return json;
 }
 
+// What a spec may hold for this setting, as JSON Schema. "auto" is a choice like any other for a
+// text; a number is left out instead.
+nlohmann::ordered_json PropertySchema(const SettingInfo& setting) {
+  nlohmann::ordered_json json;
+  json["description"] = setting.help;
+  switch (setting.type) {
+    case SettingType::kSwitch:
+      json["type"] = "boolean";
+      break;
+    case SettingType::kInteger:
+      json["type"] = "integer";
+      break;
+    case SettingType::kNumber:
+      json["type"] = "number";
+      break;
+    case SettingType::kText: {
+      json["type"] = "string";
+      if (setting.choices.empty()) break;
+      const nlohmann::ordered_json choices = {{"enum", setting.choices}};
+      if (setting.choice_prefix.empty()) {
+        json.update(choices);
+      } else {
+        const std::string pattern = "^" + setting.choice_prefix + ".+";
+        json["anyOf"] = nlohmann::ordered_json::array({choices, {{"pattern", pattern}}});
+      }
+      break;
+    }
+  }
+  if (setting.minimum) {
+    json[setting.exclusive_minimum ? "exclusiveMinimum" : "minimum"] = *setting.minimum;
+  }
+  if (setting.maximum) {
+    json[setting.exclusive_maximum ? "exclusiveMaximum" : "maximum"] = *setting.maximum;
+  }
+  return json;
+}
+
+// JSON Schema (2020-12) of a spec in the API's own spelling.
+nlohmann::ordered_json SpecSchema() {
+  nlohmann::ordered_json properties = nlohmann::ordered_json::object();
+  for (const SettingInfo& setting : Settings()) {
+    properties[setting.json_name] = PropertySchema(setting);
+  }
+  return {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+          {"title", "RunSpec"},
+          {"type", "object"},
+          {"additionalProperties", false},
+          {"properties", properties}};
+}
+
 // Text inside a cell of a table.
 std::string Cell(std::string_view text) {
   std::string cell;
@@ -51,7 +101,7 @@ std::string MarkdownRow(const SettingInfo& setting) {
 std::string SettingsToJson() {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const SettingInfo& setting : Settings()) list.push_back(SettingJson(setting));
-  return nlohmann::ordered_json{{"settings", list}}.dump();
+  return nlohmann::ordered_json{{"settings", list}, {"schema", SpecSchema()}}.dump();
 }
 
 std::string SettingsToMarkdown() {

@@ -190,6 +190,19 @@ TEST(SettingsTest, JsonHoldsEverySetting) {
   EXPECT_EQ(layers["maximum"], 1024);
 }
 
+TEST(SettingsTest, TheSchemaSaysWhatASpecMayHold) {
+  const auto schema = nlohmann::json::parse(SettingsToJson())["schema"];
+  const auto& properties = schema["properties"];
+  EXPECT_EQ(properties.size(), Settings().size());
+  EXPECT_EQ(schema["additionalProperties"], false);
+  EXPECT_EQ(properties["layers"]["type"], "integer");
+  EXPECT_EQ(properties["layers"]["minimum"], 1);
+  EXPECT_EQ(properties["normEpsilon"]["exclusiveMinimum"], 0);
+  EXPECT_EQ(properties["stopOnNonFinite"]["type"], "boolean");
+  EXPECT_EQ(properties["schedule"]["enum"].size(), FindSetting("schedule")->choices.size());
+  EXPECT_EQ(properties["data"]["anyOf"][1]["pattern"], "^text:.+");
+}
+
 TEST(SettingsTest, TheDocumentationPageIsUpToDate) {
   std::ifstream file(NORMLAB_SOURCE_DIR "/docs/settings.md");
   const std::string page((std::istreambuf_iterator<char>(file)), {});
