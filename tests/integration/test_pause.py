@@ -36,11 +36,14 @@ class PauseTest(ServerTest):
     def check_same_as_undisturbed(self, run, spec):
         """Every value of the run's curve equals, bit by bit, that of a run that was never paused."""
         other = self.server.create("undisturbed", spec)
-        self.server.wait_for_state(other, "SUCCEEDED", timeout=300)
+        ended = self.server.wait_for_state(other, "SUCCEEDED", timeout=300)
         for name in SERIES:
             curve = self.server.series(run, name)
             self.assertEqual(sorted(curve), list(range(1, spec["steps"] + 1)), name)
             self.assertEqual(curve, self.server.series(other, name), name)
+        for name in ("finalLoss", "minLoss", "maxGradientNorm", "validationLoss"):
+            self.assertEqual(self.server.run(run)["summary"].get(name), ended["summary"].get(name))
+        return other
 
 
 class Paused(PauseTest):
@@ -182,6 +185,29 @@ class Files(PauseTest):
         checkpoint = (self.server.data_dir / "runs" / source / "checkpoints" /
                       self.checkpoints(source)[-1])
         self.assertEqual(kept.read_bytes(), checkpoint.read_bytes())
+
+    def test_the_shipped_text_goes_on_in_its_order_after_a_pause(self):
+        spec = {**TINY, "vocabSize": 256, "sequenceLength": 16, "data": "text:alice",
+                "dropout": 0.1, "validateEvery": 500, "steps": 3000}
+        run = self.server.create("reader", spec)
+        self.wait_for_step(run, 600)
+        self.pause(run)
+        self.resume(run)
+        ended = self.server.wait_for_state(run, "SUCCEEDED", timeout=300)
+        self.assertEqual(len(ended["attempts"]), 2)
+        self.assertLess(ended["summary"]["validationLoss"], 5.4, "less than a guess, ln 256 = 5.545")
+        other = self.check_same_as_undisturbed(run, spec)
+        validation = self.server.series(run, "validation_loss")
+        self.assertEqual(sorted(validation), list(range(500, 3001, 500)))
+        self.assertEqual(validation, self.server.series(other, "validation_loss"))
+
+    def test_weights_of_another_shape_fail_the_run_with_their_names(self):
+        source = self.server.create("source", {**TINY, "steps": 3, "checkpointEvery": 3})
+        self.server.wait_for_state(source, "SUCCEEDED")
+        target = self.server.create("target", {**TINY, "layers": 2, "steps": 3,
+                                               "initFrom": source[:20].lower()})
+        failed = self.server.wait_for_state(target, "FAILED")
+        self.assertIn("block_1", failed["endReason"])
 
     def test_names_of_files_are_checked_at_submit_and_the_known_ones_listed(self):
         texts, weights = self.server.data_dir / "texts", self.server.data_dir / "weights"
