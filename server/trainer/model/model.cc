@@ -1,10 +1,10 @@
 #include "server/trainer/model/model.h"
 
-#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
+#include "server/trainer/choices.h"
 #include "server/trainer/model/components/components.h"
 #include "server/trainer/model/placement/placement.h"
 
@@ -14,17 +14,6 @@ namespace {
 void CheckPositive(std::string_view name, int64_t value) {
   if (value >= 1) return;
   throw std::runtime_error(std::string(name) + " must be at least 1, not " + std::to_string(value));
-}
-
-void CheckChoice(std::string_view name, std::string_view value,
-                 std::initializer_list<std::string_view> choices) {
-  std::string known;
-  for (const std::string_view choice : choices) {
-    if (choice == value) return;
-    known += (known.empty() ? "" : ", ") + std::string(choice);
-  }
-  throw std::runtime_error(std::string(name) + " \"" + std::string(value) +
-                           "\" is not known; known are " + known);
 }
 
 Positions PositionsOf(const TrainingSettings& settings) {

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/trainer/model/placement/placement.h"
 #include "server/trainer/train/safetensors.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/unit/trainer/recorder.h"
@@ -90,6 +91,7 @@ const Case kCases[] = {
     {"Copy", Set(&TrainingSettings::data, "copy")},
     {"Reverse", Set(&TrainingSettings::data, "reverse")},
     {"ModularAddition", Set(&TrainingSettings::data, "modular-addition")},
+    {"Gaussian", Set(&TrainingSettings::data, "gaussian")},
     {"TextShuffled", Set(&TrainingSettings::data, "text")},
     {"TextSequential",
      [](TrainingSettings& s) {
@@ -125,6 +127,13 @@ const Case kCases[] = {
        s.warmup_steps = 60;
      }},
     {"Clipped", [](TrainingSettings& s) { s.clip_norm = 0.3; }},
+    {"Dropout", [](TrainingSettings& s) { s.dropout = 0.2; }},
+    {"DropoutAccumulateTwo",
+     [](TrainingSettings& s) {
+       s.dropout = 0.2;
+       s.accumulate = 2;
+     }},
+    {"TiedEmbeddings", [](TrainingSettings& s) { s.tie_embeddings = true; }},
     {"PostNorm",
      [](TrainingSettings& s) {
        s.placement = "post";
@@ -150,6 +159,27 @@ INSTANTIATE_TEST_SUITE_P(All, ResumeTest,
                            return std::get<Case>(info.param).name + "On" +
                                   std::to_string(std::get<int64_t>(info.param)) + "Threads";
                          });
+
+// Every placement has its own parameters.
+TEST_F(CheckpointTest, EveryPlacementGoesOnBitForBit) {
+  for (const std::string_view placement : PlacementNames()) {
+    settings_.placement = placement;
+    settings_.checkpoint_directory = folder_.path() / placement;
+    settings_.steps = 10;
+    settings_.resume_from.clear();
+    Recorder straight;
+    Train(settings_, straight);
+    Recorder before;
+    before.pause_at = 5;
+    Train(settings_, before);
+    settings_.resume_from = FileOf(5);
+    Recorder after;
+    Train(settings_, after);
+    std::vector<double> joined = before.series["loss"];
+    joined.insert(joined.end(), after.series["loss"].begin(), after.series["loss"].end());
+    EXPECT_EQ(joined, straight.series["loss"]) << placement;
+  }
+}
 
 // The names that a run's numbers have, without those that measure time.
 std::vector<std::string> ExactSeries(const Recorder& recorder) {
@@ -549,6 +579,8 @@ TEST_F(CheckpointTest, EverySettingOfTrainingAndDataChangesTheResult) {
       {"data", nothing, [](TrainingSettings& s) { s.data = "copy"; }},
       {"data reverse", [](TrainingSettings& s) { s.data = "copy"; },
        [](TrainingSettings& s) { s.data = "reverse"; }},
+      {"dropout", nothing, [](TrainingSettings& s) { s.dropout = 0.1; }},
+      {"data gaussian", nothing, [](TrainingSettings& s) { s.data = "gaussian"; }},
       {"data modular-addition", nothing, [](TrainingSettings& s) { s.data = "modular-addition"; }},
       {"text_unit", text, [](TrainingSettings& s) { s.text_unit = "characters"; }},
       {"text_order", text, [](TrainingSettings& s) { s.text_order = "sequential"; }},
