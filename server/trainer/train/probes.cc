@@ -88,8 +88,8 @@ class BlockGauge::Output final : public Component {
   GradientSlot outgoing_;
 };
 
-BlockGauge::BlockGauge(ParameterTable& parameters, const float* weights, int64_t batch,
-                       int64_t time, int64_t width, const Record& part)
+BlockGauge::BlockGauge(ParameterTable& parameters, const float* weights, float* unused,
+                       int64_t batch, int64_t time, int64_t width, const Record& part)
     : program_(parameters, batch, time) {
   const auto count = static_cast<size_t>(program_.rows() * width);
   for (std::vector<float>* v : {&input_, &input_gradient_, &output_, &output_gradient_}) {
@@ -99,8 +99,7 @@ BlockGauge::BlockGauge(ParameterTable& parameters, const float* weights, int64_t
   const Value x = program_.NewValue(width);
   trainer::Record<Input>(program_, input_, x, input_gradient_);
   trainer::Record<Output>(program_, part(x), output_, output_gradient_);
-  gradients_ = Buffer(parameters.buffer_size());
-  program_.Finish(weights, gradients_.data());
+  program_.Finish(weights, unused);
 }
 
 void BlockGauge::Evaluate(std::span<const float> x) {
@@ -198,7 +197,8 @@ Probes::Probes(const TrainingSettings& settings, Learner& learner)
       names_.push_back(block + "/jacobian_" + name);
     }
     gauges_.push_back(std::make_unique<BlockGauge>(
-        parameters, learner.weights().data(), batch, time, settings_.d_model, [&](Value x) {
+        parameters, learner.weights().data(), gradients_.data(), batch, time, settings_.d_model,
+        [&](Value x) {
           const Block alone(settings_, static_cast<int64_t>(i));
           return FindPlacement(settings_.placement).RecordBlock(alone, x);
         }));

@@ -36,10 +36,12 @@ class BlockGauge {
  public:
   using Record = std::function<Value(Value)>;
 
-  // Records `part` over [batch, time, width]. `weights` is the flat parameter buffer; it and the
-  // table outlive the gauge. Building it allocates; measuring does not.
-  BlockGauge(ParameterTable& parameters, const float* weights, int64_t batch, int64_t time,
-             int64_t width, const Record& part);
+  // Records `part` over [batch, time, width]. `weights` is the flat parameter buffer. Gradients of
+  // parameters are not looked at: they are added to `unused`, as large as the weights, which
+  // several gauges may share. Buffers and table outlive the gauge. Building it allocates; measuring
+  // does not.
+  BlockGauge(ParameterTable& parameters, const float* weights, float* unused, int64_t batch,
+             int64_t time, int64_t width, const Record& part);
 
   // At the input x [batch * time * width]. The products with J^T are exact derivatives; for the
   // power iteration products with J are central differences of the block, which enter only the
@@ -61,7 +63,6 @@ class BlockGauge {
   double LargestSingularValue(std::span<const float> x, std::vector<float> v);
 
   Program program_;
-  Buffer gradients_;  // of the parameters: not looked at
   std::vector<float> input_;
   std::vector<float> input_gradient_;
   std::vector<float> output_;
@@ -103,7 +104,7 @@ class Probes {
   std::vector<double> values_;
   std::unique_ptr<Program> program_;
   Model model_;
-  Buffer gradients_;
+  Buffer gradients_;  // of the parameters, from all programs here: not looked at
   std::vector<std::unique_ptr<BlockGauge>> gauges_;
 };
 

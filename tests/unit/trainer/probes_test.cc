@@ -57,7 +57,9 @@ struct Gauged {
       part(program.NewValue(width));
     }
     weights = Buffer(parameters.buffer_size());
-    gauge = std::make_unique<BlockGauge>(parameters, weights.data(), batch, time, width, part);
+    gradients = Buffer(parameters.buffer_size());
+    gauge = std::make_unique<BlockGauge>(parameters, weights.data(), gradients.data(), batch, time,
+                                         width, part);
   }
 
   std::span<float> Weights(ParameterTable::Id id) {
@@ -74,6 +76,7 @@ struct Gauged {
 
   ParameterTable parameters;
   Buffer weights;
+  Buffer gradients;
   std::unique_ptr<BlockGauge> gauge;
 };
 
