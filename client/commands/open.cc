@@ -15,7 +15,7 @@
 #include "client/commands/commands.h"
 #include "client/term/text.h"
 #include "server/export/points_json.h"
-#include "server/export/svg_plot.h"
+#include "server/export/svg_parts.h"
 
 extern char** environ;
 

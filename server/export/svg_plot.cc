@@ -10,6 +10,7 @@
 #include "server/export/axis.h"
 #include "server/export/number_text.h"
 #include "server/export/palette.h"
+#include "server/export/svg_parts.h"
 
 namespace normlab::exporter {
 namespace {
@@ -115,11 +116,6 @@ std::string NonFiniteMarks(const Curve& curve, const Series& series, const Panel
   return marks;
 }
 
-std::string Text(double x, double y, std::string_view style_class, std::string_view text) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"{}\">{}</text>\n", x, y, style_class,
-                     XmlText(text));
-}
-
 std::string Grid(const Panel& panel, const LogAxis& axis, const Steps& steps) {
   std::string grid;
   const double right = panel.left + panel.width;
@@ -128,15 +124,15 @@ std::string Grid(const Panel& panel, const LogAxis& axis, const Steps& steps) {
     const double y = YAt(panel, axis, tick.value);
     grid += fmt::format("<path d=\"M{:.1f} {:.2f}H{:.1f}\" class=\"{}\"/>\n", panel.left, y, right,
                         tick.label.empty() ? "minor" : "major");
-    if (!tick.label.empty()) grid += Text(panel.left - 8, y + 4, "ylabel", tick.label);
+    if (!tick.label.empty()) grid += SvgText(panel.left - 8, y + 4, "ylabel", tick.label);
   }
   for (const int64_t step : StepTicks(steps.first, steps.last, 6)) {
     const double x = XAt(panel, steps, step);
     grid +=
         fmt::format("<path d=\"M{:.2f} {:.1f}V{:.1f}\" class=\"minor\"/>\n", x, panel.top, bottom);
-    grid += Text(x, bottom + 18, "xlabel", std::to_string(step));
+    grid += SvgText(x, bottom + 18, "xlabel", std::to_string(step));
   }
-  grid += Text(panel.left + panel.width / 2, bottom + 36, "xlabel", "step");
+  grid += SvgText(panel.left + panel.width / 2, bottom + 36, "xlabel", "step");
   return grid + fmt::format("<path d=\"M{:.1f} {:.1f}V{:.1f}H{:.1f}\" class=\"frame\"/>\n",
                             panel.left, panel.top, bottom, right);
 }
@@ -151,11 +147,11 @@ std::string DrawPanel(const std::vector<Curve>& curves, const Panel& panel, cons
     for (const double value : series->values) not_positive += std::isfinite(value) && value <= 0;
   }
   axis.Pad();
-  std::string drawn = Text(panel.left, panel.top - 12, "title", panel.title);
+  std::string drawn = SvgText(panel.left, panel.top - 12, "title", panel.title);
   drawn += Grid(panel, axis, steps);
   if (!axis.HasRange()) {
     drawn +=
-        Text(panel.left + panel.width / 2, panel.top + panel.height / 2, "xlabel", "no points");
+        SvgText(panel.left + panel.width / 2, panel.top + panel.height / 2, "xlabel", "no points");
   }
   for (size_t i = 0; i < curves.size(); ++i) {
     const Series* series = curves[i].Find(panel.series);
@@ -170,8 +166,8 @@ std::string DrawPanel(const std::vector<Curve>& curves, const Panel& panel, cons
     drawn += NonFiniteMarks(curves[i], *series, panel, steps, colour);
   }
   if (not_positive > 0) {
-    drawn += Text(panel.left + panel.width, panel.top - 12, "note",
-                  fmt::format("{} points at or below 0 are not drawn", not_positive));
+    drawn += SvgText(panel.left + panel.width, panel.top - 12, "note",
+                     fmt::format("{} points at or below 0 are not drawn", not_positive));
   }
   return drawn;
 }
@@ -202,47 +198,24 @@ Figures FiguresOf(const Curve& curve) {
   return figures;
 }
 
-// The first `most` characters (code points), with an ellipsis when there are more.
-std::string Shortened(const std::string& text, size_t most) {
-  size_t characters = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xc0) == 0x80) continue;
-    if (++characters > most) return text.substr(0, i) + "…";
-  }
-  return text;
-}
-
 std::string Legend(const std::vector<Curve>& curves, double top) {
   const double value_column = 700, norm_column = 900;
-  std::string legend = Text(value_column, top, "head", "final loss");
-  legend += Text(norm_column, top, "head", "maximum gradient norm");
+  std::string legend = SvgText(value_column, top, "head", "final loss");
+  legend += SvgText(norm_column, top, "head", "maximum gradient norm");
   for (size_t i = 0; i < curves.size(); ++i) {
     const double y = top + kLegendRow * static_cast<double>(i + 1);
     const Figures figures = FiguresOf(curves[i]);
     const std::string dash = i < kPalette.size() ? "" : " stroke-dasharray=\"6 3\"";
     legend += fmt::format("<path d=\"M{:.1f} {:.1f}h28\" class=\"key\" stroke=\"{}\"{}/>\n", 76.0,
                           y - 4, CurveColour(curves[i].colour, i), dash);
-    legend += Text(116, y, "name", Shortened(curves[i].name, kNamesShown));
-    legend += Text(value_column, y, "value", figures.final_loss);
-    legend += Text(norm_column, y, "value", figures.max_norm);
-    if (!figures.first_bad.empty()) legend += Text(norm_column + 24, y, "bad", figures.first_bad);
+    legend += SvgText(116, y, "name", Shortened(curves[i].name, kNamesShown));
+    legend += SvgText(value_column, y, "value", figures.final_loss);
+    legend += SvgText(norm_column, y, "value", figures.max_norm);
+    if (!figures.first_bad.empty())
+      legend += SvgText(norm_column + 24, y, "bad", figures.first_bad);
   }
   return legend;
 }
-
-constexpr std::string_view kStyle =
-    "<style>text{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif;"
-    "font-size:13px;fill:#1b1f24;font-variant-numeric:tabular-nums}"
-    ".heading{font-size:16px;font-weight:600}.title{font-weight:600}"
-    ".xlabel{fill:#57606a;font-size:12px;text-anchor:middle}"
-    ".ylabel{fill:#57606a;font-size:12px;text-anchor:end}"
-    ".note{fill:#57606a;font-size:11px;text-anchor:end}"
-    ".head{fill:#57606a;font-size:12px;text-anchor:end}.value{text-anchor:end}"
-    ".bad{fill:#b42318;font-size:12px}.foot{fill:#57606a;font-size:11px}"
-    ".major{stroke:#dfe3e8;fill:none}.minor{stroke:#f0f2f5;fill:none}"
-    ".frame{stroke:#8b949e;fill:none}"
-    ".line{fill:none;stroke-width:1.5;stroke-linejoin:round;stroke-linecap:round}"
-    ".key{fill:none;stroke-width:3}</style>\n";
 
 Steps StepsOf(const std::vector<Curve>& curves) {
   std::optional<Steps> steps;
@@ -258,50 +231,7 @@ Steps StepsOf(const std::vector<Curve>& curves) {
   return steps.value_or(Steps{0, 1});
 }
 
-// U+FFFD for bytes that are not UTF-8; returns the length of the sequence at i, or 0.
-size_t SequenceLength(std::string_view text, size_t i) {
-  const auto byte = static_cast<unsigned char>(text[i]);
-  const size_t length = byte < 0x80   ? 1
-                        : byte < 0xc2 ? 0
-                        : byte < 0xe0 ? 2
-                        : byte < 0xf0 ? 3
-                        : byte < 0xf5 ? 4
-                                      : 0;
-  if (length == 0 || i + length > text.size()) return 0;
-  for (size_t j = i + 1; j < i + length; ++j) {
-    if ((static_cast<unsigned char>(text[j]) & 0xc0) != 0x80) return 0;
-  }
-  return length;
-}
-
 }  // namespace
-
-std::string XmlText(std::string_view text) {
-  std::string escaped;
-  for (size_t i = 0; i < text.size();) {
-    const size_t length = SequenceLength(text, i);
-    const char c = text[i];
-    if (length == 0 || (length == 1 && static_cast<unsigned char>(c) < 0x20 && c != '\t')) {
-      escaped += "\xEF\xBF\xBD";
-      ++i;
-      continue;
-    }
-    const std::string_view sequence = text.substr(i, length);
-    if (c == '&') {
-      escaped += "&amp;";
-    } else if (c == '<') {
-      escaped += "&lt;";
-    } else if (c == '>') {
-      escaped += "&gt;";
-    } else if (c == '"') {
-      escaped += "&quot;";
-    } else {
-      escaped += sequence;
-    }
-    i += length;
-  }
-  return escaped;
-}
 
 std::string PlotSvg(const std::vector<Curve>& curves, const SvgOptions& options) {
   const double heading = options.title.empty() ? 0 : 30;
@@ -319,20 +249,14 @@ std::string PlotSvg(const std::vector<Curve>& curves, const SvgOptions& options)
                       kPanelHeight};
   const Steps steps = StepsOf(curves);
 
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
-      "width=\"{0:.0f}\" height=\"{1:.0f}\" role=\"img\">\n",
-      kWidth, height);
-  svg += fmt::format("<title>{}</title>\n",
-                     XmlText(options.title.empty() ? "Loss and gradient norm" : options.title));
-  svg += kStyle;
-  svg += "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
-  if (!options.title.empty()) svg += Text(kMargin, kMargin + 14, "heading", options.title);
+  std::string svg;
+  if (!options.title.empty()) svg += SvgText(kMargin, kMargin + 14, "heading", options.title);
   svg += DrawPanel(curves, loss, steps);
   svg += DrawPanel(curves, norm, steps);
   svg += Legend(curves, legend_top);
-  if (!options.footnote.empty()) svg += Text(kMargin, height - 16, "foot", options.footnote);
-  return svg + "</svg>\n";
+  if (!options.footnote.empty()) svg += SvgText(kMargin, height - 16, "foot", options.footnote);
+  return SvgDocument(kWidth, height,
+                     options.title.empty() ? "Loss and gradient norm" : options.title, svg);
 }
 
 }  // namespace normlab::exporter

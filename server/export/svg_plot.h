@@ -22,9 +22,6 @@ struct SvgOptions {
 
 std::string PlotSvg(const std::vector<Curve>& curves, const SvgOptions& options);
 
-// `text` for an XML document: markup escaped, what XML does not allow replaced by U+FFFD.
-std::string XmlText(std::string_view text);
-
 }  // namespace normlab::exporter
 
 #endif  // NORMLAB_SERVER_EXPORT_SVG_PLOT_H_

@@ -7,6 +7,7 @@
 
 #include "server/export/axis.h"
 #include "server/export/palette.h"
+#include "server/export/svg_parts.h"
 
 namespace normlab::exporter {
 namespace {
