@@ -11,6 +11,7 @@ enum ExitCode {
   kExitNoServer = 3,      // no server answers
   kExitRefused = 4,       // the server refused, or there is no such thing
   kExitDiverged = 5,      // a run diverged, and none failed
+  kExitExpectation = 6,   // a preset's numbers are not where they should be
   kExitInterrupted = 130  // Ctrl-C
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "client/overall_progress.h"
 #include "client/term/live_view.h"
 #include "client/term/style.h"
 #include "client/term/text.h"
@@ -11,6 +12,8 @@ namespace normlab::client {
 namespace {
 
 using normlab::v1::Run;
+
+constexpr size_t kMostToldOneByOne = 8;
 
 std::string NameOf(const Run& run) {
   return Clean(run.display_name().empty() ? run.id() : run.display_name());
@@ -38,7 +41,30 @@ std::string StepLine(const WatchedRun& run) {
 
 }  // namespace
 
-std::vector<std::string> PlainReporter::Report(const WatchModel& model) {
+std::vector<std::string> PlainReporter::ReportMany(const WatchModel& model,
+                                                   double elapsed_seconds) {
+  std::vector<std::string> lines;
+  for (const WatchedRun& run : model.runs()) {
+    Seen& seen = seen_[run.run.id()];
+    if (seen.state == run.run.state()) continue;
+    seen.state = run.run.state();
+    const bool fault = IsTerminal(seen.state) && seen.state != Run::STATE_SUCCEEDED;
+    if (fault) lines.push_back(StateLine(run.run, RunRemark(run.run)));
+  }
+  const OverallProgress progress = ProgressOf(model);
+  if (start_fraction_ < 0) start_fraction_ = progress.fraction;
+  const int tenth = static_cast<int>(progress.fraction * 10);
+  if (tenth > told_tenth_) {
+    told_tenth_ = tenth;
+    const double remaining =
+        tenth < 10 ? RemainingSeconds(progress, start_fraction_, elapsed_seconds) : -1;
+    lines.push_back(ProgressText(progress, remaining));
+  }
+  return lines;
+}
+
+std::vector<std::string> PlainReporter::Report(const WatchModel& model, double elapsed_seconds) {
+  if (model.runs().size() > kMostToldOneByOne) return ReportMany(model, elapsed_seconds);
   std::vector<std::string> lines;
   for (const WatchedRun& run : model.runs()) {
     if (run.run.state() == Run::STATE_UNSPECIFIED) continue;  // nothing known yet

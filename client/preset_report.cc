@@ -104,6 +104,18 @@ void PrintBands(const PresetReport& report, Terminal& terminal) {
   }
 }
 
+// Whether the index-th run has the setting's value from the preset. With a table the runs may be a
+// part of the preset's, so that any of its values will do: those it compares cannot be overridden.
+bool IsOwnValue(const Preset& preset, size_t index, const std::string& setting,
+                const std::string& value) {
+  const auto same = [&](const PresetRun& run) {
+    return value == domain::ValueText(run.spec(), setting);
+  };
+  if (preset.has_table()) return std::ranges::any_of(preset.runs(), same);
+  const PresetRun* own = PresetRunAt(preset, index);
+  return own == nullptr || same(*own);
+}
+
 nlohmann::ordered_json JsonNumber(double value) {
   if (std::isfinite(value)) return value;
   return exporter::NumberText(value);
@@ -115,19 +127,21 @@ absl::StatusOr<Preset> FindPreset(ApiClient& client, const std::string& name) {
   const auto answer = client.Call(client.experiments(), &ExperimentService::Stub::ListPresets,
                                   normlab::v1::ListPresetsRequest());
   if (!answer.ok()) return answer.status();
+  std::vector<std::string> names;
   for (const Preset& preset : answer->presets()) {
     if (preset.name() == name) return preset;
+    names.push_back(Clean(preset.name()));
   }
-  return absl::NotFoundError(fmt::format("the server has no preset \"{}\"", name));
+  return absl::NotFoundError(fmt::format("the server has no preset \"{}\"; there is {}",
+                                         Clean(name), fmt::join(names, ", ")));
 }
 
 std::string ChangedSettings(const Preset& preset, const std::vector<normlab::v1::Run>& runs) {
   std::vector<std::string> changes;
   for (const domain::SettingInfo& setting : domain::Settings()) {
     for (size_t i = 0; i < runs.size(); ++i) {
-      const PresetRun* own = PresetRunAt(preset, i);
       const std::string value = domain::ValueText(runs[i].spec(), setting.name);
-      if (own == nullptr || value == domain::ValueText(own->spec(), setting.name)) continue;
+      if (IsOwnValue(preset, i, setting.name, value)) continue;
       const std::string change = setting.name + " " + Clean(value);
       if (std::find(changes.begin(), changes.end(), change) == changes.end()) {
         changes.push_back(change);
@@ -178,10 +192,10 @@ std::string ReportJson(const PresetReport& report, const std::filesystem::path& 
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-absl::StatusOr<int64_t> WriteReportCsv(const PresetReport& report,
+absl::StatusOr<int64_t> WriteReportCsv(const PresetReport& report, bool main_series_only,
                                        const std::filesystem::path& path) {
   OutputFile file(path);
-  const int64_t rows = exporter::WriteCsv(report.curves, {.main_series_only = true},
+  const int64_t rows = exporter::WriteCsv(report.curves, {.main_series_only = main_series_only},
                                           [&file](std::string_view piece) { file.Write(piece); });
   if (absl::Status status = file.Commit(); !status.ok()) return status;
   return rows;

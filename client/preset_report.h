@@ -36,8 +36,9 @@ void PrintReport(const PresetReport& report, Terminal& terminal);
 std::string ReportJson(const PresetReport& report, const std::filesystem::path& csv,
                        const std::filesystem::path& svg);
 
-// The five columns run,step,loss,gradient_norm,learning_rate; gives the number of rows.
-absl::StatusOr<int64_t> WriteReportCsv(const PresetReport& report,
+// The curves: run,step,loss,gradient_norm,learning_rate, and unless `main_series_only` every other
+// series that was read. Gives the number of rows.
+absl::StatusOr<int64_t> WriteReportCsv(const PresetReport& report, bool main_series_only,
                                        const std::filesystem::path& path);
 absl::Status WriteReportSvg(const PresetReport& report, const std::filesystem::path& path);
 

@@ -19,13 +19,14 @@ constexpr const char* kDescription =
 constexpr const char* kFooter =
     "Examples:\n"
     "  normlab article                          three runs: Pre-Norm, Post-Norm, with warmup\n"
+    "  normlab preset                           the other built-in experiments\n"
     "  normlab submit --placement post --layers 12 --watch\n"
     "  normlab ls\n"
     "  normlab plot RUN RUN -o curves.svg\n"
     "\n"
     "RUN is any unique prefix of a run's id, or its name.\n"
     "Exit codes: 0 fine, 1 a run failed, was cancelled or timed out, 2 usage, 3 no server,\n"
-    "4 refused or not found, 5 diverged, 130 Ctrl-C.";
+    "4 refused or not found, 5 diverged, 6 a preset's expectation does not hold, 130 Ctrl-C.";
 
 void AddGlobalOptions(CLI::App& program, Context& context) {
   program.add_flag("--json", context.json, "Print JSON, one value a line");
@@ -97,8 +98,9 @@ int RunProgram(const std::vector<std::string>& arguments, Terminal& terminal) {
   program.fallthrough();
   program.get_formatter()->column_width(34);
   AddGlobalOptions(program, context);
-  for (const auto add : {AddArticle, AddSubmit, AddLs, AddShow, AddWatch, AddPause, AddResume, AddCancel,
-                         AddDevices, AddExport, AddPlot, AddOpen, AddDoctor, AddCompletion}) {
+  for (const auto add :
+       {AddArticle, AddPreset, AddSubmit, AddLs, AddShow, AddWatch, AddPause, AddResume, AddCancel,
+        AddDevices, AddExport, AddPlot, AddOpen, AddDoctor, AddCompletion}) {
     add(program, context);
   }
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "client/interrupt.h"
+#include "client/overall_progress.h"
 #include "client/plain_reporter.h"
 #include "client/term/live_view.h"
 #include "client/term/text.h"
@@ -64,13 +65,25 @@ class LiveObserver : public Observer {
  private:
   void Draw(const WatchModel& model, const std::string& notice) {
     drawn_ = Clock::now();
-    const LiveFrameInput input = {title_, notice, SecondsSince(start_)};
+    const LiveFrameInput input = {title_, notice, ProgressOfAll(model), SecondsSince(start_)};
     terminal_.ShowFrame(LiveFrame(model, input, terminal_.size(), terminal_.style()));
+  }
+
+  // Nothing for a single run, whose line says it all.
+  std::string ProgressOfAll(const WatchModel& model) {
+    const OverallProgress progress = ProgressOf(model);
+    if (progress.runs < 2) return "";
+    if (start_fraction_ < 0) start_fraction_ = progress.fraction;
+    const double remaining = progress.ended < progress.runs
+                                 ? RemainingSeconds(progress, start_fraction_, SecondsSince(start_))
+                                 : -1;
+    return ProgressText(progress, remaining);
   }
 
   Terminal& terminal_;
   const std::string title_;
   const Clock::time_point start_ = Clock::now();
+  double start_fraction_ = -1;  // when the watch began; -1: not known yet
   Clock::time_point drawn_{};
 };
 
@@ -79,7 +92,8 @@ class PlainObserver : public Observer {
   explicit PlainObserver(Terminal& terminal) : terminal_(terminal) {}
 
   void OnEvent(const WatchRunsResponse&, const WatchModel& model) override {
-    for (const std::string& line : reporter_.Report(model)) terminal_.Print(line);
+    for (const std::string& line : reporter_.Report(model, SecondsSince(start_)))
+      terminal_.Print(line);
   }
 
   void OnTick(const WatchModel&, const std::string& notice) override {
@@ -91,11 +105,13 @@ class PlainObserver : public Observer {
   }
 
   void OnFinish(const WatchModel& model) override {
-    for (const std::string& line : reporter_.Report(model)) terminal_.Print(line);
+    for (const std::string& line : reporter_.Report(model, SecondsSince(start_)))
+      terminal_.Print(line);
   }
 
  private:
   Terminal& terminal_;
+  const Clock::time_point start_ = Clock::now();
   PlainReporter reporter_;
   std::string last_notice_;
 };

@@ -19,6 +19,7 @@ void AddLs(CLI::App& program, Context& context);
 void AddOpen(CLI::App& program, Context& context);
 void AddPause(CLI::App& program, Context& context);
 void AddPlot(CLI::App& program, Context& context);
+void AddPreset(CLI::App& program, Context& context);
 void AddResume(CLI::App& program, Context& context);
 void AddShow(CLI::App& program, Context& context);
 void AddSubmit(CLI::App& program, Context& context);

@@ -58,8 +58,11 @@ std::string Bash(const CLI::App& program) {
       "  esac\n"
       "  case $command in\n";
   for (const CLI::App* command : program.get_subcommands({})) {
-    script += fmt::format("    {}) COMPREPLY=($(compgen -W '{}' -- \"$word\")) ;;\n",
-                          command->get_name(), Words(FlagsOf(*command, program)));
+    // The presets are the server's: it is asked, and when it is away only flags are offered.
+    const bool preset = command->get_name() == "preset";
+    script += fmt::format("    {}) COMPREPLY=($(compgen -W \"{}{}\" -- \"$word\")) ;;\n",
+                          command->get_name(), preset ? "$(normlab preset --names 2>&-) " : "",
+                          Words(FlagsOf(*command, program)));
   }
   script += fmt::format("    *) COMPREPLY=($(compgen -W '{}' -- \"$word\")) ;;\n",
                         Words(CommandNames(program)));
@@ -89,6 +92,11 @@ std::string Fish(const CLI::App& program) {
   for (const CLI::App* command : program.get_subcommands({})) {
     script += fmt::format("complete -c normlab -n __fish_use_subcommand -a {} -d {}\n",
                           command->get_name(), FishQuoted(command->get_description()));
+    if (command->get_name() == "preset") {
+      script +=
+          "complete -c normlab -n '__fish_seen_subcommand_from preset' "
+          "-a '(normlab preset --names 2>/dev/null)'\n";
+    }
     for (const CLI::Option* option : command->get_options()) {
       if (option->get_lnames().empty()) continue;
       const domain::SettingInfo* setting = domain::FindSetting(option->get_lnames().front());

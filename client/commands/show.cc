@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "client/commands/commands.h"
+#include "client/run_facts.h"
 #include "client/run_ref.h"
 #include "client/term/text.h"
-#include "server/domain/settings.h"
 #include "server/export/number_text.h"
 
 namespace normlab::client {
@@ -18,28 +18,12 @@ using google::protobuf::util::TimeUtil;
 using normlab::v1::Attempt;
 using normlab::v1::Run;
 
-void Line(Terminal& terminal, std::string_view name, const std::string& value) {
-  if (value.empty()) return;
-  terminal.Print(terminal.style().Dim(Pad(name, 16)) + value);
-}
-
 std::string LocalTime(const google::protobuf::Timestamp& time) {
   const std::time_t seconds = time.seconds();
   std::tm local{};
   char text[64];
   if (::localtime_r(&seconds, &local) == nullptr) return "";
   return std::string(text, std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &local));
-}
-
-// "layers 6, steps 30": the settings that differ from the defaults.
-std::string GivenSettings(const Run& run) {
-  std::string given;
-  for (const domain::SettingInfo& setting : domain::Settings()) {
-    const std::string value = domain::ValueText(run.spec(), setting.name);
-    if (!domain::IsSet(run.spec(), setting.name) || value == setting.default_text) continue;
-    given += fmt::format("{}{} {}", given.empty() ? "" : ", ", setting.name, Clean(value));
-  }
-  return given.empty() ? "all at their defaults" : given;
 }
 
 // Time with a device: what a run waited and was paused does not count.
@@ -53,10 +37,11 @@ double TrainingSeconds(const Run& run) {
 }
 
 void PrintTimes(const Run& run, Terminal& terminal) {
-  if (run.has_create_time()) Line(terminal, "created", LocalTime(run.create_time()));
-  if (run.has_start_time()) Line(terminal, "started", LocalTime(run.start_time()));
-  if (run.has_end_time()) Line(terminal, "ended", LocalTime(run.end_time()));
-  if (run.attempts_size() > 0) Line(terminal, "trained for", DurationText(TrainingSeconds(run)));
+  if (run.has_create_time()) PrintFact(terminal, "created", LocalTime(run.create_time()));
+  if (run.has_start_time()) PrintFact(terminal, "started", LocalTime(run.start_time()));
+  if (run.has_end_time()) PrintFact(terminal, "ended", LocalTime(run.end_time()));
+  if (run.attempts_size() > 0)
+    PrintFact(terminal, "trained for", DurationText(TrainingSeconds(run)));
 }
 
 void PrintSummary(const Run& run, Terminal& terminal) {
@@ -64,28 +49,19 @@ void PrintSummary(const Run& run, Terminal& terminal) {
   const auto number = [](bool present, double value) {
     return present ? exporter::ShortNumberText(value) : "";
   };
-  Line(terminal, "final loss", number(summary.has_final_loss(), summary.final_loss()));
-  Line(terminal, "validation loss",
-       number(summary.has_validation_loss(), summary.validation_loss()));
-  Line(terminal, "smallest loss", number(summary.has_min_loss(), summary.min_loss()));
-  Line(terminal, "gradient norm",
-       number(summary.has_final_gradient_norm(), summary.final_gradient_norm()));
-  Line(terminal, "largest norm",
-       number(summary.has_max_gradient_norm(), summary.max_gradient_norm()));
+  PrintFact(terminal, "final loss", number(summary.has_final_loss(), summary.final_loss()));
+  PrintFact(terminal, "validation loss",
+            number(summary.has_validation_loss(), summary.validation_loss()));
+  PrintFact(terminal, "smallest loss", number(summary.has_min_loss(), summary.min_loss()));
+  PrintFact(terminal, "gradient norm",
+            number(summary.has_final_gradient_norm(), summary.final_gradient_norm()));
+  PrintFact(terminal, "largest norm",
+            number(summary.has_max_gradient_norm(), summary.max_gradient_norm()));
   if (summary.has_first_bad_step()) {
-    Line(terminal, "not finite at", fmt::format("step {}", summary.first_bad_step()));
+    PrintFact(terminal, "not finite at", fmt::format("step {}", summary.first_bad_step()));
   }
-  if (summary.has_parameter_count()) {
-    Line(terminal, "parameters", CountText(summary.parameter_count()));
-  }
-  if (summary.has_flops_per_step()) {
-    Line(terminal, "arithmetic",
-         fmt::format("{:.3g} GFLOP a step", summary.flops_per_step() / 1e9));
-  }
-  if (summary.has_memory_bytes()) {
-    Line(terminal, "memory", BytesText(static_cast<int64_t>(summary.memory_bytes())));
-  }
-  Line(terminal, "instructions", Clean(summary.instruction_set()));
+  PrintModelSize(summary, terminal);
+  PrintFact(terminal, "instructions", Clean(summary.instruction_set()));
 }
 
 void PrintAttempts(const Run& run, Terminal& terminal) {
@@ -99,22 +75,24 @@ void PrintAttempts(const Run& run, Terminal& terminal) {
     if (attempt.checkpoint_step() > 0) {
       text += fmt::format(", has a checkpoint of step {}", CountText(attempt.checkpoint_step()));
     }
-    Line(terminal, "attempt", text);
+    PrintFact(terminal, "attempt", text);
   }
 }
 
 void PrintRun(const Run& run, Terminal& terminal) {
-  Line(terminal, "name", Clean(run.display_name()));
-  Line(terminal, "id", run.id());
-  Line(terminal, "state", StateText(run.state(), terminal.style()));
-  Line(terminal, "waits for", Clean(run.wait_reason()));
-  Line(terminal, "reason", Clean(run.end_reason()));
-  if (run.state() == Run::STATE_PAUSED) Line(terminal, "go on with", "normlab resume " + run.id());
-  Line(terminal, "experiment", run.experiment());
-  Line(terminal, "user", Clean(run.user()));
-  Line(terminal, "device", Clean(run.device()));
-  Line(terminal, "settings", GivenSettings(run));
-  Line(
+  PrintFact(terminal, "name", Clean(run.display_name()));
+  PrintFact(terminal, "id", run.id());
+  PrintFact(terminal, "state", StateText(run.state(), terminal.style()));
+  PrintFact(terminal, "waits for", Clean(run.wait_reason()));
+  PrintFact(terminal, "reason", Clean(run.end_reason()));
+  if (run.state() == Run::STATE_PAUSED)
+    PrintFact(terminal, "go on with", "normlab resume " + run.id());
+  PrintFact(terminal, "experiment", run.experiment());
+  PrintFact(terminal, "user", Clean(run.user()));
+  PrintFact(terminal, "device", Clean(run.device()));
+  PrintFact(terminal, "settings", GivenSettings(run));
+  PrintFact(terminal, "resolved", ResolvedSettings(run));
+  PrintFact(
       terminal, "step",
       fmt::format("{} of {}", CountText(run.progress().step()), CountText(run.progress().steps())));
   PrintTimes(run, terminal);

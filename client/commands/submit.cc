@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "client/commands/commands.h"
+#include "client/run_facts.h"
 #include "client/settings_flags.h"
 #include "client/term/text.h"
 #include "client/watch_session.h"
@@ -29,6 +30,15 @@ int WatchRun(Context& context, const Run& run) {
   return outcome.ok() ? outcome->exit_code() : context.Fail(outcome.status());
 }
 
+void PrintDryRun(const Run& run, Terminal& terminal) {
+  terminal.Print("The run would be accepted.");
+  PrintFact(terminal, "name", Clean(run.display_name()));
+  PrintFact(terminal, "device", Clean(run.device()));
+  PrintFact(terminal, "settings", GivenSettings(run));
+  PrintFact(terminal, "resolved", ResolvedSettings(run));
+  PrintModelSize(run.summary(), terminal);
+}
+
 int Submit(Context& context, const Options& options) {
   if (options.settings.wants_help()) {
     options.settings.PrintHelp(context.terminal, context.json);
@@ -50,11 +60,7 @@ int Submit(Context& context, const Options& options) {
   if (context.json) {
     context.PrintJson(*run);
   } else if (options.dry_run) {
-    context.terminal.Print("The run would be accepted.");
-    if (run->summary().has_parameter_count()) {
-      context.terminal.Print(
-          fmt::format("{} parameters", CountText(run->summary().parameter_count())));
-    }
+    PrintDryRun(*run, context.terminal);
   } else {
     context.terminal.Print(fmt::format("{}  {}", run->id(), Clean(run->display_name())));
   }
@@ -73,7 +79,8 @@ void AddSubmit(CLI::App& program, Context& context) {
   command->add_option("--device", options->device, "auto, cpu, gpu, or a device such as cpu:0")
       ->type_name("DEVICE");
   command->add_flag("--watch", options->watch, "Watch it until it ends");
-  command->add_flag("--dry-run", options->dry_run, "Check everything, submit nothing");
+  command->add_flag("--dry-run", options->dry_run,
+                    "Check everything, show the model's size, submit nothing");
   command->footer(
       "Examples:\n  normlab submit --placement post --layers 12 --learning-rate 2e-3 --watch\n"
       "  normlab submit --set layers=6 --set steps=30 --name smoke\n"

@@ -17,6 +17,7 @@ constexpr int kStateWidth = 12;
 constexpr int kBarWidth = 12;
 constexpr int kNumberWidth = 9;
 constexpr int kRemarkWidth = 10;  // what a remark gets before a name is whole
+constexpr int kShortestTitle = 12;
 constexpr int kTallestChart = 18;
 constexpr int kTwoChartsFrom = 100;  // columns
 
@@ -151,8 +152,11 @@ std::vector<std::string> LiveFrame(const WatchModel& model, const LiveFrameInput
                                    const Terminal::Size& size, const Style& style) {
   const int columns = std::max(20, size.columns);
   const Layout layout = LayOut(model, columns);
-  const std::string right =
+  std::string right =
       input.notice.empty() ? DurationText(input.elapsed_seconds) : Clean(input.notice);
+  const std::string with_progress = input.progress + " · " + right;
+  const bool has_room = DisplayWidth(with_progress) + kShortestTitle <= columns;
+  if (input.notice.empty() && !input.progress.empty() && has_room) right = with_progress;
   const int title_width = std::max(0, columns - DisplayWidth(right) - 1);
   std::vector<std::string> lines;
   lines.push_back(style.Bold(Fit(Clean(input.title), title_width)) + " " +

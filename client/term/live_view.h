@@ -15,6 +15,7 @@ namespace normlab::client {
 struct LiveFrameInput {
   std::string title;
   std::string notice;  // shown instead of the elapsed time: the server is away
+  std::string progress;  // of all runs together, shown before the elapsed time where there is room
   double elapsed_seconds = 0;
 };
 

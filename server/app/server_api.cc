@@ -7,6 +7,7 @@
 #include "server/app/run_watch.h"
 #include "server/base/strings.h"
 #include "server/domain/downsample.h"
+#include "server/domain/model_size.h"
 #include "server/domain/presets.h"
 #include "server/domain/run_state.h"
 #include "server/domain/settings.h"
@@ -84,6 +85,7 @@ v1::Run ServerApi::Prepare(const Principal& principal, const v1::Run& wanted,
   if (wrong.size() == before) {
     *run.mutable_effective_spec() = domain::EffectiveSpec(wanted.spec());
     CheckFiles(prefix, *run.mutable_effective_spec(), wrong);
+    domain::SetModelSize(run.effective_spec(), *run.mutable_summary());
     if (run.display_name().empty()) run.set_display_name(NameFromSpec(run.effective_spec()));
     const std::string device = wanted.device().empty() ? "auto" : wanted.device();
     const std::string never = scheduler::WhyNever(device, run.effective_spec().threads(),
@@ -303,13 +305,26 @@ absl::StatusOr<std::vector<v1::Run>> ServerApi::RunsOf(
     const v1::CreateExperimentRequest& request, const v1::Preset* preset) {
   std::vector<v1::Run> wanted;
   if (preset != nullptr) {
+    if (auto wrong = domain::CheckOverrides(*preset, request.overrides()); !wrong.empty()) {
+      return domain::InvalidFields(wrong);
+    }
+    std::set<std::string> chosen;
+    for (const v1::Run& run : request.experiment().runs()) chosen.insert(run.display_name());
     for (const v1::PresetRun& preset_run : preset->runs()) {
+      const std::string own_name = domain::FillName(preset_run.display_name(),
+                                                    domain::EffectiveSpec(preset_run.spec()));
+      if (!chosen.empty() && chosen.erase(own_name) == 0) continue;
       v1::Run run;
       run.set_display_name(preset_run.display_name());
       run.set_colour(preset_run.colour());
       *run.mutable_spec() = domain::MergeSpecs(preset_run.spec(), request.overrides());
       run.set_device(request.device());
       wanted.push_back(std::move(run));
+    }
+    if (!chosen.empty()) {
+      return domain::InvalidFields({{"experiment.runs", StrCat("preset ", preset->name(),
+                                                               " has no run '", *chosen.begin(),
+                                                               "'")}});
     }
     return wanted;
   }

@@ -1,9 +1,12 @@
 #include "server/domain/presets.h"
 
 #include <string>
+#include <utility>
 
 #include "server/domain/settings.h"
 #include "server/domain/spec.h"
+#include "server/domain/studies.h"
+#include "server/domain/varied_settings.h"
 
 namespace normlab::domain {
 namespace {
@@ -53,16 +56,25 @@ v1::Preset Article() {
 }  // namespace
 
 const std::vector<v1::Preset>& Presets() {
-  static const auto* const kPresets = new std::vector<v1::Preset>{Article()};
+  static const auto* const kPresets = [] {
+    auto* presets = new std::vector<v1::Preset>{Article()};
+    for (v1::Preset& study : Studies()) presets->push_back(std::move(study));
+    return presets;
+  }();
   return *kPresets;
 }
 
 std::string FillName(const std::string& name, const v1::RunSpec& effective) {
-  const size_t open = name.find('{');
-  const size_t close = name.find('}', open);
-  if (open == std::string::npos || close == std::string::npos) return name;
-  const std::string setting = name.substr(open + 1, close - open - 1);
-  return name.substr(0, open) + ValueText(effective, setting) + name.substr(close + 1);
+  std::string filled;
+  size_t done = 0;
+  while (true) {
+    const size_t open = name.find('{', done);
+    const size_t close = name.find('}', open);
+    if (open == std::string::npos || close == std::string::npos) return filled + name.substr(done);
+    filled += name.substr(done, open - done);
+    filled += ValueText(effective, name.substr(open + 1, close - open - 1));
+    done = close + 1;
+  }
 }
 
 v1::ListPresetsResponse ListPresets() {
@@ -82,6 +94,20 @@ const v1::Preset* FindPreset(std::string_view name) {
     if (preset.name() == name) return &preset;
   }
   return nullptr;
+}
+
+std::vector<FieldViolation> CheckOverrides(const v1::Preset& preset, const v1::RunSpec& overrides) {
+  std::vector<FieldViolation> wrong;
+  if (!preset.has_table()) return wrong;
+  std::vector<v1::RunSpec> specs;
+  for (const v1::PresetRun& run : preset.runs()) specs.push_back(run.spec());
+  for (const std::string& name : VariedSettings(specs)) {
+    if (!IsSet(overrides, name)) continue;
+    wrong.push_back({"overrides." + name, "preset " + preset.name() +
+                                              " compares several values of it; choose among its "
+                                              "runs instead"});
+  }
+  return wrong;
 }
 
 }  // namespace normlab::domain

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "server/base/strings.h"
+#include "server/domain/model_size.h"
 #include "server/domain/settings.h"
 
 namespace normlab::domain {
@@ -74,6 +75,8 @@ void CheckParts(const RunSpec& spec, std::vector<FieldViolation>& wrong) {
   refuse((xl || encdec) && uniform, "attention", "uniform attention is for model decoder");
   refuse((xl || encdec || uniform) && spec.qk_norm() != "off", "qk_norm",
          "queries and keys are normed in model decoder with softmax attention only; use off");
+  refuse(uniform && spec.heads() != 1, "heads",
+         "uniform attention gives every head the same mean; use 1");
   refuse(uniform && spec.positions() == "rotary", "positions",
          "rotary positions turn queries and keys, which uniform attention lacks");
   refuse(spec.positions() == "rotary" && (spec.d_model() / spec.heads()) % 2 != 0, "positions",
@@ -130,10 +133,10 @@ void CheckMachine(const RunSpec& effective, const MachineLimits& limits,
                      StrCat(effective.threads(), " threads are more than the ", limits.cpu_threads,
                             " this machine lends; ask for at most ", limits.cpu_threads)});
   }
-  const double needed = MemoryLowerBound(effective);
+  const double needed = MemoryBytes(effective);
   if (limits.memory_bytes > 0 && needed > static_cast<double>(limits.memory_bytes)) {
     wrong.push_back(
-        {"spec.d_model", StrCat("the model needs at least ", std::ceil(needed / (1 << 30)),
+        {"spec.d_model", StrCat("training needs about ", std::ceil(needed / (1 << 30)),
                                 " GiB and this machine has ", limits.memory_bytes >> 30,
                                 " GiB; make layers, d_model, ffn_width, vocab_size, batch_size or "
                                 "sequence_length smaller")});
@@ -178,21 +181,6 @@ RunSpec MergeSpecs(const RunSpec& base, const RunSpec& overrides) {
   if (overrides.has_warmup_fraction()) merged.clear_warmup_steps();
   merged.MergeFrom(overrides);
   return merged;
-}
-
-double MemoryLowerBound(const RunSpec& spec) {
-  const double layers = static_cast<double>(spec.layers());
-  const double d = static_cast<double>(spec.d_model());
-  const double ffn = static_cast<double>(spec.ffn_width());
-  const double tokens =
-      static_cast<double>(spec.batch_size()) * static_cast<double>(spec.sequence_length());
-  const double vocab = static_cast<double>(spec.vocab_size());
-  const double weights = layers * (4 * d * d + 2 * d * ffn) + 2 * vocab * d +
-                         static_cast<double>(spec.sequence_length()) * d;
-  const double attention =
-      tokens * static_cast<double>(spec.sequence_length()) * static_cast<double>(spec.heads());
-  const double activations = layers * (tokens * (6 * d + ffn) + attention) + tokens * vocab;
-  return 4.0 * (4 * weights + activations);  // float32; weight, gradient and two moments
 }
 
 std::vector<FieldViolation> CheckDisplayName(std::string_view field, std::string_view name) {

@@ -13,8 +13,8 @@ namespace normlab::domain {
 
 // The machine's limits that a run is checked against at submit.
 struct MachineLimits {
-  int64_t cpu_threads = 1;     // usable by one run
-  int64_t memory_bytes = 0;    // 0: unknown, not checked
+  int64_t cpu_threads = 1;   // usable by one run
+  int64_t memory_bytes = 0;  // 0: unknown, not checked
 };
 
 // Everything that is wrong with `given`: single settings out of range, settings that do not fit
@@ -26,10 +26,6 @@ v1::RunSpec EffectiveSpec(const v1::RunSpec& given);
 
 // `overrides` on top of `base`: a present field replaces, an absent one leaves.
 v1::RunSpec MergeSpecs(const v1::RunSpec& base, const v1::RunSpec& overrides);
-
-// Bytes that training needs at least: weights, gradients, two moments and the activations of one
-// step. A lower bound, used to refuse what can never fit.
-double MemoryLowerBound(const v1::RunSpec& effective);
 
 // A violation of a display name (1 to 300 bytes of UTF-8 without control characters), or none.
 std::vector<FieldViolation> CheckDisplayName(std::string_view field, std::string_view name);

@@ -43,6 +43,10 @@ class FakeServer::Runs : public RunService::Service {
     fake_.created.push_back(*request);
     *run = request->run();
     if (!request->validate_only()) run->set_id("01J00000000000000000000NEW");
+    run->mutable_effective_spec()->set_ffn_width(256);
+    run->mutable_summary()->set_parameter_count(610'176);
+    run->mutable_summary()->set_flops_per_step(2.853e9);
+    run->mutable_summary()->set_memory_bytes(150 << 20);
     run->set_state(Run::STATE_QUEUED);
     return fake_.create_status;
   }
@@ -164,6 +168,7 @@ class FakeServer::Experiments : public ExperimentService::Service {
   Status ListPresets(ServerContext*, const ListPresetsRequest*,
                      ListPresetsResponse* response) override {
     *response->add_presets() = SmallArticle();
+    *response->add_presets() = SmallStudy();
     return Status::OK;
   }
 
@@ -251,6 +256,25 @@ Preset SmallArticle() {
     run->mutable_published()->set_max_gradient_norm(1.004);
     run->set_band("within 1e-3");
   }
+  return preset;
+}
+
+Preset SmallStudy() {
+  Preset preset;
+  preset.set_name("study");
+  preset.set_title("Which placement learns?");
+  PresetTable* table = preset.mutable_table();
+  table->set_quantity(PresetTable::QUANTITY_FINAL_LOSS);
+  table->add_row_settings("placement");
+  for (const char* placement : {"pre", "post"}) {
+    PresetRun* run = preset.add_runs();
+    run->set_display_name(placement);
+    run->mutable_spec()->set_placement(placement);
+  }
+  PresetExpectation* expected = table->add_expectations();
+  expected->add_row("pre");
+  expected->set_value(0.1);
+  expected->set_maximum(0.5);
   return preset;
 }
 

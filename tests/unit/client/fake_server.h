@@ -69,6 +69,9 @@ class FakeServer {
 // The preset that the fake server offers: two runs of the article.
 normlab::v1::Preset SmallArticle();
 
+// Its other preset: the same two runs in a table that expects pre to end below 0.5.
+normlab::v1::Preset SmallStudy();
+
 // INVALID_ARGUMENT with the details of the standard error model.
 grpc::Status BadRequestStatus(const std::vector<std::pair<std::string, std::string>>& violations);
 

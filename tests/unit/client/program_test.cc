@@ -112,9 +112,9 @@ TEST_F(ProgramTest, UnknownOptionAndCommandAreUsageErrorsWithTheNearestName) {
 }
 
 TEST_F(ProgramTest, EveryCommandHasHelpWithExamples) {
-  for (const char* command : {"article", "submit", "ls", "show", "watch", "pause", "resume",
-                              "cancel", "devices", "export", "plot", "open", "doctor",
-                              "completion"}) {
+  for (const char* command :
+       {"article", "preset", "submit", "ls", "show", "watch", "pause", "resume", "cancel",
+        "devices", "export", "plot", "open", "doctor", "completion"}) {
     EXPECT_EQ(Normlab({command, "--help"}), 0) << command;
     EXPECT_THAT(out_, HasSubstr("Examples:")) << command;
   }
@@ -138,6 +138,21 @@ TEST_F(ProgramTest, SubmitSendsOnlyWhatWasGiven) {
 TEST_F(ProgramTest, DryRunOnlyValidates) {
   EXPECT_EQ(Normlab({"submit", "--dry-run"}), 0);
   EXPECT_TRUE(server_.created.at(0).validate_only());
+  EXPECT_THAT(out_, HasSubstr("all at their defaults"));
+}
+
+TEST_F(ProgramTest, DryRunShowsSettingsAndTheSizeOfTheModel) {
+  EXPECT_EQ(Normlab({"submit", "--dry-run", "--placement", "post", "--norm", "rmsnorm"}), 0);
+  EXPECT_THAT(out_, HasSubstr("placement post, norm rmsnorm\n"));
+  EXPECT_THAT(out_, HasSubstr("ffn_width 256"));
+  EXPECT_THAT(out_, HasSubstr("610,176"));
+  EXPECT_THAT(out_, HasSubstr("2.85 GFLOP a step"));
+  EXPECT_THAT(out_, HasSubstr("about 150 MiB"));
+  EXPECT_EQ(Normlab({"submit", "--dry-run", "--json"}), 0);
+  const auto json = nlohmann::json::parse(out_);
+  EXPECT_EQ(json["summary"]["parameterCount"], "610176");
+  EXPECT_EQ(json["summary"]["memoryBytes"], 150.0 * (1 << 20));
+  EXPECT_FALSE(json.contains("id"));
 }
 
 TEST_F(ProgramTest, ARefusalPrintsOneLineForEachField) {
@@ -341,6 +356,102 @@ TEST_F(ProgramTest, ArticleWithItsOwnSettingsPrintsTheBands) {
   EXPECT_THAT(out_, HasSubstr("0.00165"));
 }
 
+TEST_F(ProgramTest, PresetWithoutANameListsThem) {
+  EXPECT_EQ(Normlab({"preset"}), 0);
+  EXPECT_THAT(out_, HasSubstr("study\t2\tWhich placement learns?"));
+  EXPECT_EQ(Normlab({"preset", "--names"}), 0);
+  EXPECT_EQ(out_, "article\nstudy\n");
+  EXPECT_EQ(Normlab({"preset", "--json"}), 0);
+  EXPECT_EQ(nlohmann::json::parse(out_.substr(0, out_.find('\n')))["name"], "article");
+  EXPECT_EQ(Normlab({"preset", "nothing"}), 4);
+  EXPECT_THAT(err_, HasSubstr("the server has no preset \"nothing\"; there is article, study"));
+}
+
+class StudyTest : public ProgramTest {
+ protected:
+  StudyTest() {
+    server_.runs[0].set_state(v1::Run::STATE_SUCCEEDED);
+    server_.runs[1].mutable_effective_spec()->set_placement("post");
+    server_.watches = {{{EndEvent(server_.runs[0], v1::Run::STATE_SUCCEEDED),
+                         EndEvent(server_.runs[1], v1::Run::STATE_DIVERGED)}}};
+  }
+
+  std::string File(const std::string& name) {
+    std::ifstream file(out_dir_ / name);
+    return std::string((std::istreambuf_iterator<char>(file)), {});
+  }
+
+  const std::filesystem::path out_dir_ = server_.data_dir() / "out";
+};
+
+TEST_F(StudyTest, WritesTableCurvesAndPictureAndSaysThatTheBandHolds) {
+  EXPECT_EQ(Normlab({"preset", "study", "--out", out_dir_.string()}), 0) << err_;
+  EXPECT_EQ(server_.experiments.at(0).experiment().preset(), "study");
+  EXPECT_EQ(server_.experiments.at(0).experiment().runs_size(), 0);
+  EXPECT_EQ(File("study-table.csv"),
+            "placement,column,value,low,high,runs,expected,minimum,maximum,holds\n"
+            "pre,,0.125,0.125,0.125,1,0.1,,0.5,true\n"
+            "post,,Infinity,Infinity,Infinity,1,,,,\n");
+  EXPECT_THAT(File("study.csv"), StartsWith("run,step,loss,"));
+  EXPECT_THAT(File("study.svg"), StartsWith("<svg"));
+  EXPECT_THAT(out_, HasSubstr("✓ holds"));
+  EXPECT_THAT(out_, HasSubstr("diverged"));
+  EXPECT_THAT(out_, HasSubstr("1 of 1 expectations hold."));
+}
+
+TEST_F(StudyTest, ABrokenBandIsTheExitCodeAndInTheJson) {
+  server_.series[kPreId][0].set_values(1, 0.75);
+  EXPECT_EQ(Normlab({"preset", "study", "--json", "--out", out_dir_.string()}), 6);
+  const size_t last = out_.rfind('\n', out_.size() - 2);
+  const auto json = nlohmann::json::parse(out_.substr(last + 1));
+  EXPECT_EQ(json["event"], "report");
+  EXPECT_EQ(json["broken"], 1);
+  EXPECT_EQ(json["cells"][0]["settings"]["placement"], "pre");
+  EXPECT_EQ(json["cells"][0]["holds"], false);
+  EXPECT_EQ(json["cells"][1]["value"], "Infinity");
+}
+
+TEST_F(StudyTest, OtherSettingsAreNotJudged) {
+  server_.series[kPreId][0].set_values(1, 0.75);
+  for (WatchScript& script : server_.watches) {
+    for (auto& event : script.events) {
+      event.mutable_end()->mutable_run()->mutable_spec()->set_layers(3);
+    }
+  }
+  EXPECT_EQ(Normlab({"preset", "study", "--layers", "3", "--out", out_dir_.string()}), 0);
+  EXPECT_THAT(out_, HasSubstr("these runs have layers 3."));
+  EXPECT_THAT(out_, Not(HasSubstr("outside")));
+}
+
+TEST_F(StudyTest, OnlyChoosesRunsByTheirSettings) {
+  Normlab({"preset", "study", "--only", "placement=post", "--out", out_dir_.string()});
+  ASSERT_EQ(server_.experiments.size(), 1u);
+  ASSERT_EQ(server_.experiments[0].experiment().runs_size(), 1);
+  EXPECT_EQ(server_.experiments[0].experiment().runs(0).display_name(), "post");
+  for (const char* wrong : {"placement", "nonsense=1", "layers=3", "placement=nonsense"}) {
+    EXPECT_EQ(Normlab({"preset", "study", "--only", wrong}), 2) << wrong;
+  }
+  EXPECT_EQ(server_.experiments.size(), 1u);
+}
+
+TEST_F(StudyTest, CtrlCNamesTheCommandThatGoesOnToTheTable) {
+  WatchScript script;
+  script.events = {PointsEvent(kPreId, 1, 4.5, "t")};
+  script.hang = true;
+  server_.watches = {script};
+  Terminal::Traits traits;
+  bool raised = false;
+  traits.out = [&raised](std::string_view) {
+    if (!std::exchange(raised, true)) ::raise(SIGINT);
+  };
+  traits.err = [this](std::string_view bytes) { err_ += bytes; };
+  Terminal terminal(std::move(traits));
+  EXPECT_EQ(RunProgram({"preset", "study", "--out", out_dir_.string()}, terminal), 130);
+  EXPECT_THAT(err_, HasSubstr("normlab preset study --experiment 01JEXPERIMENT --out " +
+                              out_dir_.string()));
+  EXPECT_TRUE(server_.cancelled.empty());
+}
+
 TEST_F(ProgramTest, ExportWritesCsvToStandardOutputOrAFile) {
   EXPECT_EQ(Normlab({"export", "pre"}), 0);
   EXPECT_THAT(out_, StartsWith("run,step,loss,gradient_norm,learning_rate\npre,1,4.5,"));
@@ -421,6 +532,7 @@ TEST_F(ProgramTest, CompletionKnowsCommandsSettingsAndChoices) {
     EXPECT_THAT(out_, HasSubstr("learning-rate")) << shell;
     EXPECT_THAT(out_, HasSubstr("pre post")) << shell;
     EXPECT_THAT(out_, HasSubstr("article")) << shell;
+    EXPECT_THAT(out_, HasSubstr("normlab preset --names")) << shell;
   }
 }
 

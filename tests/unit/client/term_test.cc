@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "client/overall_progress.h"
 #include "client/plain_reporter.h"
 #include "client/term/chart.h"
 #include "client/term/live_view.h"
@@ -147,7 +148,9 @@ TEST(LiveViewTest, FitsEverySize) {
   model.Apply(Points(1, {1, 2, 3, 90}, 4.2));
   for (int columns = 20; columns <= 160; columns += 7) {
     for (int rows = 4; rows <= 50; rows += 5) {
-      const auto lines = LiveFrame(model, {"article", "", 12}, {columns, rows}, kPlain);
+      const auto lines =
+          LiveFrame(model, {"article", "", "1 of 3 runs ended, 2 running, about 5 s left", 12},
+                    {columns, rows}, kPlain);
       EXPECT_LT(static_cast<int>(lines.size()), std::max(rows, 5)) << columns << "x" << rows;
       for (const std::string& line : lines) {
         EXPECT_LE(DisplayWidth(line), columns) << columns << "x" << rows << ": " << line;
@@ -162,7 +165,7 @@ TEST(LiveViewTest, ShowsStateProgressValuesAndTimeLeft) {
   WatchModel model({run});
   model.Apply(Points(1, {142}, 0.0046));
   std::string all;
-  for (const auto& line : LiveFrame(model, {"article", "", 1}, {120, 30}, kPlain)) all += line;
+  for (const auto& line : LiveFrame(model, {"article", "", "", 1}, {120, 30}, kPlain)) all += line;
   for (const char* part : {"● running", "Post-Norm · no warmup", "142/180", "0.0046", "4 s left"}) {
     EXPECT_THAT(all, HasSubstr(part));
   }
@@ -178,6 +181,54 @@ TEST(PlainReporterTest, OneLineAStateAndOneATenth) {
   EXPECT_THAT(reporter.Report(model),
               ElementsAre("Post-Norm · no warmup: step 18/180, loss 4, gradient norm 4"));
   EXPECT_TRUE(reporter.Report(model).empty());
+}
+
+// Twelve runs of 100 steps; starting one is worth as much as 10 steps.
+WatchModel ManyRuns() {
+  std::vector<v1::Run> runs;
+  for (char id = 'a'; id <= 'l'; ++id) {
+    v1::Run run = RunningRun();
+    run.set_id(std::string(1, id));
+    run.set_state(v1::Run::STATE_QUEUED);
+    run.mutable_progress()->set_steps(100);
+    run.mutable_summary()->set_flops_per_step(1e9);
+    runs.push_back(run);
+  }
+  return WatchModel(runs);
+}
+
+void EndRun(WatchModel& model, size_t index, v1::Run::State state) {
+  v1::WatchRunsResponse event;
+  *event.mutable_end()->mutable_run() = model.runs()[index].run;
+  event.mutable_end()->mutable_run()->set_state(state);
+  model.Apply(event);
+}
+
+TEST(OverallProgressTest, CountsRunsAndWork) {
+  WatchModel model = ManyRuns();
+  EXPECT_EQ(ProgressOf(model).fraction, 0);
+  for (size_t i = 0; i < 3; ++i) EndRun(model, i, v1::Run::STATE_SUCCEEDED);
+  const OverallProgress quarter = ProgressOf(model);
+  EXPECT_EQ(quarter.ended, 3u);
+  EXPECT_DOUBLE_EQ(quarter.fraction, .25);
+  EXPECT_DOUBLE_EQ(RemainingSeconds(quarter, 0, 10), 30);
+  // A watch that began at a fifth has seen a twentieth in the same time.
+  EXPECT_NEAR(RemainingSeconds(quarter, .2, 10), 150, 1e-9);
+  EXPECT_LT(RemainingSeconds(quarter, .25, 10), 0);
+  EXPECT_EQ(ProgressText(quarter, 30), "3 of 12 runs ended, about 30 s left");
+}
+
+TEST(PlainReporterTest, ManyRunsAreCountedAndOnlyFaultsAreNamed) {
+  WatchModel model = ManyRuns();
+  PlainReporter reporter;
+  EXPECT_THAT(reporter.Report(model, 0), ElementsAre("0 of 12 runs ended"));
+  EndRun(model, 0, v1::Run::STATE_SUCCEEDED);
+  EXPECT_TRUE(reporter.Report(model, 1).empty());
+  EndRun(model, 1, v1::Run::STATE_FAILED);
+  EXPECT_THAT(reporter.Report(model, 2),
+              ElementsAre(HasSubstr("failed"), "2 of 12 runs ended, about 10 s left"));
+  for (size_t i = 2; i < 12; ++i) EndRun(model, i, v1::Run::STATE_SUCCEEDED);
+  EXPECT_THAT(reporter.Report(model, 12), ElementsAre("12 of 12 runs ended"));
 }
 
 TEST(TerminalTest, AFrameIsRedrawnInPlaceAndLinesGoAboveIt) {

@@ -2,7 +2,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/domain/presets.h"
 #include "server/domain/settings.h"
 
 namespace normlab::domain {
@@ -122,8 +121,9 @@ TEST(SpecTest, PartsThatExcludeEachOtherAreRefused) {
       {{{"model", "xl"}, {"positions", "learned"}}, "positions"},
       {{{"model", "xl"}, {"accumulate", "2"}}, "accumulate"},
       {{{"model", "xl"}, {"causal", "off"}}, "causal"},
-      {{{"attention", "uniform"}, {"positions", "rotary"}}, "positions"},
-      {{{"attention", "uniform"}, {"qk_norm", "rms-head"}}, "qk_norm"},
+      {{{"attention", "uniform"}}, "heads"},
+      {{{"attention", "uniform"}, {"heads", "1"}, {"positions", "rotary"}}, "positions"},
+      {{{"attention", "uniform"}, {"heads", "1"}, {"qk_norm", "rms-head"}}, "qk_norm"},
       {{{"positions", "rotary"}, {"heads", "64"}}, "positions"},
       {{{"ffn", "switch"}, {"placement", "normformer"}}, "ffn"},
       {{{"schedule", "noam"}}, "warmup_steps"},
@@ -154,34 +154,6 @@ TEST(SpecTest, OverridingOneWarmupDropsTheOther) {
       MergeSpecs(Spec({{"warmup_fraction", "0.5"}}), Spec({{"warmup_steps", "9"}}));
   EXPECT_FALSE(merged.has_warmup_fraction());
   EXPECT_EQ(EffectiveSpec(merged).warmup_steps(), 9);
-}
-
-TEST(PresetsTest, TheArticleHasItsThreeRunsWithTheirWarmups) {
-  const v1::Preset* article = FindPreset("article");
-  ASSERT_NE(article, nullptr);
-  std::vector<int64_t> warmups;
-  for (const v1::PresetRun& run : article->runs()) {
-    EXPECT_THAT(CheckSpec(run.spec(), kMachine), IsEmpty());
-    warmups.push_back(EffectiveSpec(run.spec()).warmup_steps());
-  }
-  EXPECT_THAT(warmups, ElementsAre(0, 0, 120));
-  EXPECT_EQ(FindPreset("nonsense"), nullptr);
-}
-
-TEST(PresetsTest, TwoThirdsIsExactForEveryLength) {
-  const v1::RunSpec& warm = FindPreset("article")->runs(2).spec();
-  for (int64_t steps = 2; steps < 20'000; ++steps) {
-    v1::RunSpec overrides;
-    overrides.set_steps(steps);
-    ASSERT_EQ(EffectiveSpec(MergeSpecs(warm, overrides)).warmup_steps(), 2 * steps / 3) << steps;
-  }
-}
-
-TEST(PresetsTest, NamesSayTheWarmupThatIsTrained) {
-  EXPECT_EQ(ListPresets().presets(0).runs(2).display_name(), "Post-Norm · 120-step warmup");
-  EXPECT_EQ(FillName("{warmup_steps}-step", EffectiveSpec(Spec({{"warmup_steps", "20"}}))),
-            "20-step");
-  EXPECT_EQ(FillName("plain", {}), "plain");
 }
 
 TEST(DisplayNameTest, AnyTextOfOneLineAndThreeHundredBytes) {
