@@ -87,6 +87,8 @@ void CheckParts(const RunSpec& spec, std::vector<FieldViolation>& wrong) {
   refuse(encdec && !IsOneOf(spec.data(), {"copy", "reverse"}), "data",
          "model encdec reads a source; use data copy or reverse");
   refuse(encdec && spec.vocab_size() < 4, "vocab_size", "copy and reverse need at least 4");
+  refuse(encdec && spec.sequence_length() < 2, "sequence_length",
+         "a source and an end token need at least 2");
   refuse(spec.data() == "gaussian" && spec.tie_embeddings(), "tie_embeddings",
          "data gaussian has no embedding to tie; leave it off");
   refuse(spec.data() == "gaussian" && xl, "data", "gaussian is for model decoder");
@@ -95,6 +97,8 @@ void CheckParts(const RunSpec& spec, std::vector<FieldViolation>& wrong) {
   refuse(spec.data() == "copy" && !encdec && spec.sequence_length() < 3, "sequence_length",
          "copy needs at least 3");
   refuse(spec.data() == "modular-addition" && spec.sequence_length() < 3, "sequence_length",
+         "modular-addition needs at least 3");
+  refuse(spec.data() == "modular-addition" && spec.vocab_size() < 3, "vocab_size",
          "modular-addition needs at least 3");
   refuse(IsText(spec) && spec.text_unit() == "bytes" && spec.vocab_size() < 256, "vocab_size",
          "a text of bytes needs 256");
