@@ -4,6 +4,7 @@
 #define NORMLAB_TESTS_UNIT_TRAINER_PROBE_H_
 
 #include <algorithm>
+#include <memory>
 #include <random>
 #include <span>
 #include <utility>
@@ -31,11 +32,12 @@ class Source final : public Component {
     data_ = program.Data(y_);
     incoming_ = program.GradientOf(y_);
   }
+  void set_values(std::vector<float> values) { values_ = std::move(values); }
   void Forward() override { std::ranges::copy(values_, data_); }
   void Backward() override { gradient_->assign(incoming_, incoming_ + values_.size()); }
 
  private:
-  const std::vector<float> values_;
+  std::vector<float> values_;
   const Value y_;
   std::vector<float>* const gradient_;
   float* data_ = nullptr;
@@ -74,7 +76,9 @@ class Probe {
       : program_(parameters_, batch, time, kernels) {
     const Value x = program_.NewValue(width);
     input_ = RandomValues(program_.rows() * width, 1);
-    Record<Source>(program_, input_, x, &input_gradient_);
+    auto source = std::make_unique<Source>(input_, x, &input_gradient_);
+    source_ = source.get();
+    program_.Append(std::move(source));
     output_value_ = part(x);
     output_gradient_ = RandomValues(program_.rows() * output_value_.width(), 2);
     Record<Sink>(program_, output_gradient_, output_value_);
@@ -90,6 +94,12 @@ class Probe {
     program_.Backward();
     const float* data = program_.Data(output_value_);
     output_.assign(data, data + output_gradient_.size());
+  }
+
+  // Instead of the random input.
+  void set_input(std::vector<float> input) {
+    input_ = std::move(input);
+    source_->set_values(input_);
   }
 
   ParameterTable& parameters() { return parameters_; }
@@ -109,6 +119,7 @@ class Probe {
  private:
   ParameterTable parameters_;
   Program program_;
+  Source* source_ = nullptr;  // owned by the program
   Value output_value_;
   std::vector<float> input_;
   std::vector<float> output_;
