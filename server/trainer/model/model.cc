@@ -76,7 +76,8 @@ void CheckModelSettings(const TrainingSettings& settings) {
   CheckChoice("norm", settings.norm, {"layernorm", "rmsnorm", "dyt"});
   CheckChoice("qk_norm", settings.qk_norm, {"off", "rms-head", "rms-full"});
   CheckChoice("ffn", settings.ffn, {"dense"});
-  CheckChoice("init", settings.init, {"flax", "gpt2", "xavier", "torch", "fan-in", "deepnorm"});
+  CheckChoice("init", settings.init,
+              {"flax", "gpt2", "xavier", "torch", "fan-in", "deepnorm", "admin"});
   FindPlacement(settings.placement);
   CheckPositive("layers", settings.layers);
   CheckPositive("d_model", settings.d_model);

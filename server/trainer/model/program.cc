@@ -98,6 +98,12 @@ void Program::Forward() {
   for (const auto& component : components_) component->Forward();
 }
 
+int Program::ForwardThrough(int first, Value last) {
+  const int end = StateOf(last).maker + 1;
+  for (int i = first; i < end; ++i) components_[static_cast<size_t>(i)]->Forward();
+  return end;
+}
+
 void Program::Backward() {
   for (auto component = components_.rbegin(); component != components_.rend(); ++component) {
     (*component)->Backward();

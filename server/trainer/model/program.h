@@ -129,6 +129,9 @@ class Program {
   int NewRandomStream() { return random_streams_++; }
 
   void Forward();
+  // Forward in pieces: from component `first` through the one that makes `last`. Returns where the
+  // next piece begins.
+  int ForwardThrough(int first, Value last);
   // Adds to the weight gradients.
   void Backward();
 

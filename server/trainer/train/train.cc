@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "server/trainer/model/admin_profile.h"
 #include "server/trainer/train/checkpoint.h"
 #include "server/trainer/train/data.h"
 #include "server/trainer/train/diagnostics.h"
@@ -106,7 +107,15 @@ Training::Training(const TrainingSettings& settings, Observer& observer)
   }
   if (!settings.resume_from.empty()) {
     first_step_ = LoadCheckpoint(settings.resume_from, State()) + 1;
-  } else if (!settings.init_file.empty()) {
+    return;
+  }
+  if (settings.init == "admin") {
+    // The first batch, drawn apart so that training still begins with it.
+    Batch batch;
+    MakeDataSource(settings)->Next(batch);
+    ProfileAdmin(settings, learner_.parameters(), learner_.weights(), batch);
+  }
+  if (!settings.init_file.empty()) {
     LoadWeights(settings.init_file, settings.allow_missing, learner_.parameters(),
                 learner_.weights());
   }
