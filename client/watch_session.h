@@ -31,8 +31,8 @@ struct WatchOutcome {
 // To watch these runs.
 WatchTask TaskOfRuns(std::vector<normlab::v1::Run> runs);
 
-// Returns when every run has ended (a paused one has not) or the user pressed Ctrl-C (which is said, with the command to
-// go on). The error of a watch that cannot go on otherwise.
+// Returns when every run has ended (a paused one has not) or the user pressed Ctrl-C (which is said,
+// with the command to go on). The error of a watch that cannot go on otherwise.
 absl::StatusOr<WatchOutcome> Watch(Context& context, const WatchTask& task);
 
 int ExitCodeOfState(normlab::v1::Run::State state);

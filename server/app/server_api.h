@@ -85,6 +85,8 @@ class ServerApi : public Api {
   // Before runs are stored: keeps the checkpoints of other runs that they start from, or none.
   absl::Status KeepInits(const std::vector<v1::Run>& runs);
   absl::Status CheckOwner(const Principal& principal, const std::string& run);
+  // INVALID_ARGUMENT for no id, NOT_FOUND for one that no run (or experiment) can have.
+  static absl::Status CheckId(std::string_view field, const std::string& id);
   // What cancelling, pausing and resuming have in common.
   absl::StatusOr<v1::Run> ChangeRun(const Principal& principal, const std::string& id,
                                     absl::Status (Dispatcher::*change)(const std::string& run,

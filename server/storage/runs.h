@@ -74,8 +74,8 @@ absl::Status EndAttempt(WriteContext& context, int64_t attempt, const AttemptUsa
 // NOT_FOUND when there is no such run.
 absl::StatusOr<v1::Run> ReadRun(Database& database, std::string_view id);
 
-// Id of the run that `text` stands for: its id, else its name, else a prefix of its id that no other
-// run has. NOT_FOUND, or FAILED_PRECONDITION with some of the runs when it stands for several.
+// Id of the run that `text` stands for: its id, else its name, else a prefix of its id that no
+// other run has. NOT_FOUND, or FAILED_PRECONDITION with some of the runs when it stands for several.
 absl::StatusOr<std::string> ResolveRun(Database& database, const std::string& text);
 
 struct RunQuery {

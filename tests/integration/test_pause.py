@@ -34,7 +34,7 @@ class PauseTest(ServerTest):
         return sorted(path.name for path in folder.iterdir())
 
     def check_same_as_undisturbed(self, run, spec):
-        """Every value of the run's curve equals, bit by bit, that of a run that was never paused."""
+        """Every value of the run's curve equals, bit by bit, that of a run never paused."""
         other = self.server.create("undisturbed", spec)
         ended = self.server.wait_for_state(other, "SUCCEEDED", timeout=300)
         for name in SERIES:
@@ -195,7 +195,7 @@ class Files(PauseTest):
         self.resume(run)
         ended = self.server.wait_for_state(run, "SUCCEEDED", timeout=300)
         self.assertEqual(len(ended["attempts"]), 2)
-        self.assertLess(ended["summary"]["validationLoss"], 5.4, "less than a guess, ln 256 = 5.545")
+        self.assertLess(ended["summary"]["validationLoss"], 5.4, "a guess has ln 256 = 5.545")
         other = self.check_same_as_undisturbed(run, spec)
         validation = self.server.series(run, "validation_loss")
         self.assertEqual(sorted(validation), list(range(500, 3001, 500)))
