@@ -17,11 +17,11 @@ namespace normlab::trainer {
 //
 //   arithmetic        start, start + 1, ... modulo V; the article's task
 //   copy, reverse     a random part, the separator V - 1, and the part again (or backwards); only
-//                     the second one counts. Of an encoder-decoder: see data_sequence.cc
+//                     the second one counts. Of an encoder-decoder: see data_repeat.cc
 //   modular-addition  problems `a b = c` one after the other, c = a + b modulo p = V - 1, where "="
 //                     is token p; only c counts
 //   gaussian          Batch::inputs of N(0, 1), uniformly random targets
-//   text              pieces of settings.text_file; see data_text.h
+//   text              pieces of settings.text_file; see data_text.cc
 //
 // Random numbers are those of NumPy's default_rng(seed + 116 + (k << 56)) with k = 0 for
 // arithmetic, 1 copy, 2 reverse, 3 modular-addition, 4 gaussian and 5 text.
