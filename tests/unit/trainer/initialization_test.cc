@@ -185,6 +185,38 @@ TEST(Initialization, DeepNormHasGainBetaWhereTheBranchIsScaledAndOneOnQueriesAnd
   ExpectDeviation(weights["embedding/embedding"], 1);
 }
 
+// The stacks of an encoder-decoder differ in length, in branches a block and in DeepNorm's gains.
+TEST(Initialization, EncoderAndDecoderAreScaledByTheirOwnStacks) {
+  TrainingSettings settings = SettingsWith("gpt2");
+  settings.model = "encdec";
+  settings.layers = 8;
+  settings.decoder_layers = 3;
+  ParameterTable table;
+  const auto encoder = table.Declare("encoder_block_0/mlp_out/kernel", {64, 64}, Role::kOutput);
+  const auto decoder = table.Declare("block_0/mlp_out/kernel", {64, 64}, Role::kOutput);
+  const auto cross = table.Declare("block_0/cross_kv/kernel", {64, 128}, Role::kKeyValue);
+  std::vector<float> buffer(static_cast<size_t>(table.buffer_size()));
+  const auto values = [&](ParameterTable::Id id) {
+    return std::span<const float>(buffer).subspan(static_cast<size_t>(table[id].offset),
+                                                  static_cast<size_t>(table[id].count));
+  };
+  InitializeParameters(settings, table, buffer);
+  ExpectDeviation(values(encoder), 0.02 / 4);  // 16 branches
+  ExpectDeviation(values(decoder), 0.02 / 3);  // 9, with those of the cross attention
+
+  settings.init = "deepnorm";
+  InitializeParameters(settings, table, buffer);
+  const double square = std::sqrt(2.0 / 128);
+  ExpectDeviation(values(encoder), 0.87 / std::pow(4096.0 * 3, 1 / 16.0) * square);
+  ExpectDeviation(values(decoder), std::pow(36.0, -0.25) * square);
+  const std::span<const float> keys_values = values(cross);
+  std::vector<float> keys;
+  for (size_t i = 0; i < keys_values.size(); ++i) {
+    if (i % 128 < 64) keys.push_back(keys_values[i]);
+  }
+  ExpectDeviation(keys, square);
+}
+
 TEST(Initialization, AdminIsXavierWithOmegasAtOneUntilTheyAreProfiled) {
   const InitialWeights weights(SettingsWith("admin"));
   ExpectUniform(weights["block_5/qkv/kernel"], std::sqrt(6.0 / 128));

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,13 @@ TEST(DyT, HasOneAlphaAndStartsItWhereTheSettingSays) {
   const ParameterTable& parameters = probe.parameters();
   EXPECT_EQ(parameters.parameter_count(), 1 + 4 + 4);
   EXPECT_EQ(parameters[parameters.Find("n/alpha")].init.value, 0.8f);
+}
+
+TEST(Norms, KeepNotANumber) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const char* norm : {"layernorm", "rmsnorm", "dyt"}) {
+    EXPECT_TRUE(std::isnan(Normed(norm, 1e-6, {1, nan, 2, 3}, 4)[1])) << norm;
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -221,7 +222,11 @@ TEST(Placement, ResidualScaleScalesTheLastMatrixOfEveryBranch) {
 // A whole model over fixed tokens.
 class ModelProbe {
  public:
-  explicit ModelProbe(const TrainingSettings& settings) : program_(parameters_, 2, 8) {
+  // `prepare` changes the weights before the model goes forward and back.
+  explicit ModelProbe(
+      const TrainingSettings& settings,
+      const std::function<void(ModelProbe&)>& prepare = [](ModelProbe&) {})
+      : program_(parameters_, 2, 8) {
     model_ = RecordModel(settings, program_);
     weights_ = Buffer(parameters_.buffer_size());
     gradients_ = Buffer(parameters_.buffer_size());
@@ -231,10 +236,13 @@ class ModelProbe {
       program_.tokens()[i] = static_cast<int32_t>(i * 5 % 64);
       program_.targets()[i] = static_cast<int32_t>(i * 3 % 64);
     }
+    prepare(*this);
     program_.Forward();
     program_.Backward();
   }
 
+  std::span<float> weights(std::string_view path) { return Part(weights_, path); }
+  std::span<float> gradient(std::string_view path) { return Part(gradients_, path); }
   std::vector<float> Values(Value value) {
     const float* data = program_.Data(value);
     return {data, data + value.rows() * value.width()};
@@ -250,6 +258,12 @@ class ModelProbe {
   const ParameterTable& parameters() const { return parameters_; }
 
  private:
+  std::span<float> Part(Buffer& buffer, std::string_view path) {
+    const Parameter& parameter = parameters_[parameters_.Find(path)];
+    return buffer.span().subspan(static_cast<size_t>(parameter.offset),
+                                 static_cast<size_t>(parameter.count));
+  }
+
   ParameterTable parameters_;
   Program program_;
   Model model_;
@@ -282,6 +296,33 @@ TEST(Placement, TheStreamOfResidualDualIsPostBitForBit) {
         << i;
   }
   EXPECT_NE(post.Values(post.model().logits), dual.Values(dual.model().logits));
+}
+
+// The same model with a head of its own that holds the embedding transposed (64 tokens, width 64).
+TEST(Placement, ATiedEmbeddingGetsTheGradientsOfBothItsUses) {
+  TrainingSettings tied_settings = SettingsOf("pre");
+  tied_settings.tie_embeddings = true;
+  ModelProbe tied(tied_settings);
+  ModelProbe untied(SettingsOf("pre"), [&](ModelProbe& probe) {
+    const std::span<float> table = tied.weights("embedding/embedding");
+    std::ranges::copy(table, probe.weights("embedding/embedding").begin());
+    for (size_t token = 0; token < 64; ++token) {
+      for (size_t c = 0; c < 64; ++c) {
+        probe.weights("output/kernel")[c * 64 + token] = table[token * 64 + c];
+      }
+    }
+  });
+  const std::vector<float> logits = tied.Values(tied.model().logits);
+  const std::vector<float> expected_logits = untied.Values(untied.model().logits);
+  for (size_t i = 0; i < logits.size(); ++i) EXPECT_NEAR(logits[i], expected_logits[i], 1e-6);
+  for (size_t token = 0; token < 64; ++token) {
+    for (size_t c = 0; c < 64; ++c) {
+      const float expected = untied.gradient("embedding/embedding")[token * 64 + c] +
+                             untied.gradient("output/kernel")[c * 64 + token];
+      EXPECT_NEAR(tied.gradient("embedding/embedding")[token * 64 + c], expected,
+                  1e-5 * std::abs(expected) + 1e-6);
+    }
+  }
 }
 
 TEST(Placement, EveryBlockTellsDiagnosticsItsEndsAndBothBranches) {
