@@ -6,7 +6,7 @@ import pathlib
 import signal
 import unittest
 
-from harness import TINY, ServerTest, process_identity, wait_for
+from harness import TERMINAL, TINY, ServerTest, process_identity, wait_for
 
 # The article's kind of model, and long enough to be caught in the middle on a busy machine.
 ARTICLE = {"layers": 2, "dModel": 32, "steps": 1500, "placement": "post", "warmupSteps": 100}
@@ -20,7 +20,10 @@ class PauseTest(ServerTest):
     def pause(self, run, *states):
         status, answer = self.server.request("POST", f"/api/v1/runs/{run}:pause")
         self.assertEqual(status, 200, answer)
-        return self.server.wait_for_state(run, *(states or ("PAUSED",)))
+        wanted = states or ("PAUSED",)
+        found = self.server.wait_for_state(run, *wanted, *TERMINAL)
+        self.assertIn(found["state"].removeprefix("STATE_"), wanted, found["endReason"])
+        return found
 
     def resume(self, run):
         status, answer = self.server.request("POST", f"/api/v1/runs/{run}:resume")
@@ -188,9 +191,9 @@ class Files(PauseTest):
 
     def test_the_shipped_text_goes_on_in_its_order_after_a_pause(self):
         spec = {**TINY, "vocabSize": 256, "sequenceLength": 16, "data": "text:alice",
-                "dropout": 0.1, "validateEvery": 500, "steps": 3000}
+                "dropout": 0.1, "validateEvery": 2000, "steps": 10_000}
         run = self.server.create("reader", spec)
-        self.wait_for_step(run, 600)
+        self.wait_for_step(run, 1)
         self.pause(run)
         self.resume(run)
         ended = self.server.wait_for_state(run, "SUCCEEDED", timeout=300)
@@ -198,7 +201,7 @@ class Files(PauseTest):
         self.assertLess(ended["summary"]["validationLoss"], 5.4, "a guess has ln 256 = 5.545")
         other = self.check_same_as_undisturbed(run, spec)
         validation = self.server.series(run, "validation_loss")
-        self.assertEqual(sorted(validation), list(range(500, 3001, 500)))
+        self.assertEqual(sorted(validation), list(range(2000, 10_001, 2000)))
         self.assertEqual(validation, self.server.series(other, "validation_loss"))
 
     def test_weights_of_another_shape_fail_the_run_with_their_names(self):
