@@ -34,13 +34,13 @@ std::string NameOf(const TableRow& row, const PresetCells& cells) {
   return number ? cells.label_titles.front() + " " + name : name;
 }
 
-// Rows of a long table share colours; a dashed line tells the rounds apart.
+// Rows of a long table share colours; dashes tell the rounds apart.
 PlotLine LineOf(const PresetCells& cells, size_t index) {
   const TableRow& row = cells.rows[index];
   PlotLine line;
   line.name = NameOf(row, cells);
   line.colour = exporter::CurveColour(row.colour, index);
-  line.dashed = index >= exporter::kPalette.size();
+  line.dash = static_cast<int>(index / exporter::kPalette.size());
   return line;
 }
 
@@ -87,7 +87,7 @@ PlotPanel GaugePanel(const PresetCells& cells, const std::vector<Run>& runs,
     const size_t run = DeepestRun(cells.rows[i], runs);
     for (const char* name : {"jacobian_gain", "jacobian_distance"}) {
       PlotLine line = LineOf(cells, i);
-      line.dashed = name == std::string_view("jacobian_distance");
+      line.dash = name == std::string_view("jacobian_distance") ? 1 : 0;
       for (int64_t block = 1; block <= runs[run].effective_spec().layers(); ++block) {
         line.x.push_back(static_cast<double>(block));
         line.y.push_back(FirstValue(curves[run], BlockSeries(block, name)));
@@ -121,7 +121,8 @@ PlotLine SeedsLine(const PresetCells& cells, size_t index, const std::vector<Cur
     line.high.push_back(values.back());
   }
   if (!row.cells.empty() && !std::isnan(row.cells.front().value)) {
-    line.note = "final loss " + exporter::ShortNumberText(row.cells.front().value);
+    const double loss = row.cells.front().value;
+    line.note = std::isinf(loss) ? "diverged" : "final loss " + exporter::ShortNumberText(loss);
   }
   return line;
 }
@@ -144,11 +145,11 @@ std::string PresetPicture(const Preset& preset, const std::vector<Run>& runs,
   switch (preset.table().quantity()) {
     case Quantities::QUANTITY_LAST_FFN_GRADIENT:
       plot.panels = {
-          CellsPanel(cells, "gradient norm of the last block's second matrix; o expected", true),
+          CellsPanel(cells, "gradient norm of the last block's second matrix (o: expected)", true),
           GaugePanel(cells, runs, curves)};
       break;
     case Quantities::QUANTITY_STREAM:
-      plot.panels = {CellsPanel(cells, "mean square of the stream; o expected", false)};
+      plot.panels = {CellsPanel(cells, "mean square of the stream (o: expected)", false)};
       break;
     default:
       plot.panels = {

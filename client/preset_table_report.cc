@@ -23,7 +23,7 @@ std::string ValueText(double value) {
 }
 
 std::string SpreadText(const TableCell& cell) {
-  if (cell.values.size() < 2) return "";
+  if (cell.values.size() < 2 || std::isnan(cell.value)) return "";
   const auto [low, high] = std::ranges::minmax_element(cell.values);
   return ValueText(*low) + " – " + ValueText(*high);
 }

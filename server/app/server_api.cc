@@ -218,10 +218,11 @@ absl::StatusOr<std::vector<v1::Run>> ServerApi::RunsOf(
     }
     std::set<std::string> chosen;
     for (const v1::Run& run : request.experiment().runs()) chosen.insert(run.display_name());
+    const bool all = chosen.empty();
     for (const v1::PresetRun& preset_run : preset->runs()) {
       const std::string own_name = domain::FillName(preset_run.display_name(),
                                                     domain::EffectiveSpec(preset_run.spec()));
-      if (!chosen.empty() && chosen.erase(own_name) == 0) continue;
+      if (!all && chosen.erase(own_name) == 0) continue;
       v1::Run run;
       run.set_display_name(preset_run.display_name());
       run.set_colour(preset_run.colour());

@@ -107,15 +107,15 @@ v1::Preset InitGradients() {
       {"pre", {.577, .504, .350, .263, .209, .168}},
       {"post", {.584, .646, .875, .958, .953, .972}},
   }};
-  // The mean of 4 seeds scatters by about 5 %.
-  constexpr double kScatter = .15;
+  // Three standard deviations of the difference between two means of 4 seeds, from 16 seeds here.
+  constexpr std::array<double, 6> kScatter = {.08, .15, .26, .27, .34, .39};
   for (size_t row = 0; row < expected.size(); ++row) {
     const auto& [placement, values] = expected[row];
     for (size_t i = 0; i < depths.size(); ++i) {
       study.AddRuns("{placement} · {layers} layers", row, 4, kTheory,
                     {{"placement", placement}, {"layers", depths[i]}});
-      study.Expect({placement}, depths[i], values[i], values[i] * (1 - kScatter),
-                   values[i] * (1 + kScatter));
+      study.Expect({placement}, depths[i], values[i], values[i] * (1 - kScatter[i]),
+                   values[i] * (1 + kScatter[i]));
     }
   }
   study.Expect({"pre"}, "slope", -.42, -.6, -.35);
@@ -128,28 +128,35 @@ v1::Preset StreamGrowth() {
               "What each placement does to the stream at initialisation, in the article's model: "
               "Pre-Norm's mean square grows linearly with depth, because every block adds a branch "
               "of its own size; Post-Norm's stays 1, because every block ends in a norm. Scaled "
-              "initial weights (gpt2), scaled norms (lns) and norms behind the branches (sandwich, "
-              "olmo2) change the rate.",
+              "branches, scaled norms (lns) and norms behind the branches (sandwich, olmo2) change "
+              "the rate.",
               Table::QUANTITY_STREAM);
   study.SetSource(kMeasured);
   study.AddRowSetting("placement");
   study.AddRowSetting("init");
+  study.AddRowSetting("residual_scale");
   const Given once = {{"steps", "1"}, {"diagnose_every", "1"}};
   struct Row {
-    std::string placement, init;
-    double last;     // mean square behind block 12
+    std::string placement, init, scale;
+    double last;     // mean square behind block 12; 0: not measured elsewhere
     double scatter;  // relative
   };
-  // A norm ends every block of the last two: mean square 1 to within epsilon.
-  const std::vector<Row> rows = {{"pre", "flax", 11.4, .2},      {"post", "flax", 1, .01},
-                                 {"pre", "gpt2", 1.40, .2},      {"lns", "flax", 3.00, .2},
-                                 {"sandwich", "flax", 22.7, .2}, {"olmo2", "flax", 23.1, .2},
-                                 {"mix", "flax", 9.6, .2},       {"deepnorm", "deepnorm", 1, .01}};
+  // A norm ends every block of post and deepnorm: mean square 1 to within epsilon. The factor .204
+  // is 1 / sqrt(2 * 12): at the start the same as output projections smaller by it, the part of
+  // GPT-2's initialisation that slows the growth. With all of it the embedding is small as well.
+  const std::vector<Row> rows = {
+      {"pre", "flax", "1", 11.4, .2},         {"post", "flax", "1", 1, .01},
+      {"pre", "flax", "0.2041241", 1.40, .1}, {"pre", "gpt2", "1", 0, 0},
+      {"lns", "flax", "1", 3.00, .2},         {"sandwich", "flax", "1", 22.7, .2},
+      {"olmo2", "flax", "1", 23.1, .2},       {"mix", "flax", "1", 11.6, .2},
+      {"deepnorm", "deepnorm", "1", 1, .01}};
   for (size_t i = 0; i < rows.size(); ++i) {
     const Row& row = rows[i];
-    study.AddRuns("{placement}, {init}", i, 2, once,
-                  {{"placement", row.placement}, {"init", row.init}});
-    study.Expect({row.placement, row.init}, "12", row.last, row.last * (1 - row.scatter),
+    study.AddRuns(
+        row.scale == "1" ? "{placement}, {init}" : "{placement}, {init}, scaled", i, 2, once,
+        {{"placement", row.placement}, {"init", row.init}, {"residual_scale", row.scale}});
+    if (row.last == 0) continue;
+    study.Expect({row.placement, row.init, row.scale}, "12", row.last, row.last * (1 - row.scatter),
                  row.last * (1 + row.scatter));
   }
   return std::move(study).Build();
@@ -226,7 +233,7 @@ v1::Preset Text() {
               "The article's model reads the bytes of Alice's Adventures in Wonderland, 64 at a "
               "time, at the full learning rate from the first step: Pre-Norm learns faster.",
               Table::QUANTITY_FINAL_LOSS);
-  study.SetSource("nothing but the order: the text and the sizes are this program's own");
+  study.SetSource("that Pre-Norm ends below Post-Norm; text and sizes are this program's own");
   study.AddRowSetting("placement");
   const Given book = {{"data", "text:alice"},
                       {"sequence_length", "64"},

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <string_view>
 
 #include "server/export/axis.h"
 #include "server/export/palette.h"
@@ -103,6 +103,11 @@ std::string Grid(const PlotPanel& panel, const Frame& frame) {
                             frame.left(), frame.top(), frame.bottom(), frame.right());
 }
 
+std::string_view DashOf(const PlotLine& line) {
+  if (line.dash == 0) return "";
+  return line.dash == 1 ? " stroke-dasharray=\"6 3\"" : " stroke-dasharray=\"2 3\"";
+}
+
 // The area between low and high, as far as both can be drawn.
 std::string Band(const PlotLine& line, const Frame& frame, const std::string& colour) {
   std::string there, back;
@@ -128,7 +133,7 @@ std::string Path(const PlotLine& line, const Frame& frame, const std::string& co
   }
   if (path.empty()) return "";
   return fmt::format("<path d=\"{}\" class=\"line\" stroke=\"{}\"{}/>\n", path, colour,
-                     line.dashed ? " stroke-dasharray=\"6 3\"" : "");
+                     DashOf(line));
 }
 
 std::string Dots(const PlotLine& line, const Frame& frame, const std::string& colour, bool dots) {
@@ -169,8 +174,7 @@ std::string Legend(const std::vector<PlotLine>& lines, double top) {
     const double x = kMargin + kLabels + (i < half ? 0 : kWidth / 2);
     const double y = top + kLegendRow * static_cast<double>(i < half ? i : i - half);
     legend += fmt::format("<path d=\"M{:.1f} {:.1f}h28\" class=\"key\" stroke=\"{}\"{}/>\n", x,
-                          y - 4, CurveColour(lines[i].colour, i),
-                          lines[i].dashed ? " stroke-dasharray=\"6 3\"" : "");
+                          y - 4, CurveColour(lines[i].colour, i), DashOf(lines[i]));
     legend += SvgText(x + 40, y, "name", Shortened(lines[i].name, kNamesShown));
     if (!lines[i].note.empty()) legend += SvgText(x + 240, y, "name", lines[i].note);
   }

@@ -12,7 +12,7 @@ namespace normlab::exporter {
 struct PlotLine {
   std::string name;         // in the legend
   std::string colour = "";  // "#2563eb"; empty takes the palette's next
-  bool dashed = false;
+  int dash = 0;             // 0 is a whole line, 1 dashed, 2 dotted
   // Of equal length; points that are not finite and positive break the line.
   std::vector<double> x, y;
   // A band around the line, as long as x, or empty.
