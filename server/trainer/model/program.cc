@@ -1,5 +1,6 @@
 #include "server/trainer/model/program.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace normlab::trainer {
@@ -9,18 +10,27 @@ constexpr int64_t kAlignment = 16;  // floats in a cache line
 
 }  // namespace
 
+std::array<uint32_t, 2> MomentWords(const Moment& moment) {
+  return {static_cast<uint32_t>(moment.step), static_cast<uint32_t>(moment.step >> 32) << 24 |
+                                                  static_cast<uint32_t>(moment.batch & 0xFFFFFF)};
+}
+
 int64_t Value::width() const { return program->StateOf(*this).width; }
 int64_t Value::rows() const { return program->StateOf(*this).rows; }
 
 Program::Program(ParameterTable& parameters, int64_t batch, int64_t time, const Kernels& kernels)
-    : parameters_(parameters),
-      batch_(batch),
-      time_(time),
-      kernels_(kernels),
-      loss_scale_(1.0 / static_cast<double>(batch * time)) {
+    : parameters_(parameters), batch_(batch), time_(time), kernels_(kernels), device_(nullptr) {
+  set_loss_scale(1.0 / static_cast<double>(batch * time));
   inputs_.tokens.resize(static_cast<size_t>(batch * time));
   inputs_.targets.resize(static_cast<size_t>(batch * time));
 }
+
+Program::Program(ParameterTable& parameters, int64_t batch, int64_t time, Device& device)
+    : parameters_(parameters),
+      batch_(batch),
+      time_(time),
+      kernels_(device.kernels()),
+      device_(&device) {}
 
 Value Program::NewValue(int64_t rows, int64_t width) {
   ValueState state;
@@ -40,7 +50,7 @@ void Program::Append(std::unique_ptr<Component> component) {
 void Program::Finish(const float* weights, float* gradients) {
   weights_ = weights;
   weight_gradients_ = gradients;
-  activations_ = Buffer(activation_size_);
+  activations_ = NewBuffer(activation_size_);
   for (int i = static_cast<int>(components_.size()) - 1; i >= 0; --i) {
     components_[static_cast<size_t>(i)]->Bind(*this);
     for (ValueState& value : values_) {
@@ -48,6 +58,27 @@ void Program::Finish(const float* weights, float* gradients) {
       slots_[static_cast<size_t>(value.gradient_slot)]->taken = false;
     }
   }
+}
+
+Buffer Program::NewBuffer(std::span<const float> values) const {
+  Buffer buffer = NewBuffer(static_cast<int64_t>(values.size()));
+  if (device_ != nullptr) {
+    device_->CopyIn(values.data(), buffer.data(), values.size_bytes());
+  } else {
+    std::ranges::copy(values, buffer.data());
+  }
+  return buffer;
+}
+
+StepInputs Program::step_inputs() {
+  if (device_ != nullptr) return device_inputs_;
+  return {.tokens = inputs_.tokens.data(),
+          .targets = inputs_.targets.data(),
+          .source = inputs_.source.data(),
+          .numbers = inputs_.inputs.data(),
+          .loss_scale = &loss_scale_float_,
+          .moment = moment_words_.data(),
+          .loss_sum = &loss_sum_};
 }
 
 float* Program::Data(Value value) { return activations_.data() + StateOf(value).offset; }
@@ -74,7 +105,7 @@ int64_t Program::TakeSlot(int64_t count) {
   auto slot = std::make_unique<Slot>();
   slot->count = count;
   slot->taken = true;
-  slot->buffer = Buffer(count);
+  slot->buffer = NewBuffer(count);
   slots_.push_back(std::move(slot));
   return static_cast<int64_t>(slots_.size()) - 1;
 }

@@ -19,6 +19,7 @@
 #ifndef NORMLAB_SERVER_TRAINER_MODEL_PROGRAM_H_
 #define NORMLAB_SERVER_TRAINER_MODEL_PROGRAM_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -28,6 +29,7 @@
 
 #include "server/trainer/model/batch.h"
 #include "server/trainer/model/buffer.h"
+#include "server/trainer/model/device.h"
 #include "server/trainer/model/kernels/kernels.h"
 #include "server/trainer/model/parameters.h"
 
@@ -69,11 +71,29 @@ class Component {
   virtual void Backward() = 0;
 };
 
+// Where kernels find what is new in each step.
+struct StepInputs {
+  const int32_t* tokens = nullptr;
+  const int32_t* targets = nullptr;
+  const int32_t* source = nullptr;
+  const float* numbers = nullptr;     // Batch::inputs
+  const float* loss_scale = nullptr;  // Program::loss_scale()
+  const uint32_t* moment = nullptr;   // as RandomStream wants it
+  double* loss_sum = nullptr;         // to be written: the sum of the rows' losses
+};
+
+// Program::moment() in the words of RandomStream::moment.
+std::array<uint32_t, 2> MomentWords(const Moment& moment);
+
 class Program {
  public:
   // `kernels` is for tests; everything else takes the best.
   Program(ParameterTable& parameters, int64_t batch, int64_t time,
           const Kernels& kernels = BestKernels());
+  // A program on a device, which outlives it: all its memory is there, and so are the weights and
+  // gradients that Finish() gets. Before Forward() it needs set_device_inputs() instead of
+  // inputs(), set_loss_scale() and set_moment(); loss() stays where loss_sum points to.
+  Program(ParameterTable& parameters, int64_t batch, int64_t time, Device& device);
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
@@ -82,6 +102,7 @@ class Program {
   int64_t rows() const { return batch_ * time_; }
   const Kernels& kernels() const { return kernels_; }
   ParameterTable& parameters() { return parameters_; }
+  Device* device() const { return device_; }  // null: the host
 
   // Recording. A value has rows() rows unless `rows` says otherwise.
   Value NewValue(int64_t width) { return NewValue(rows(), width); }
@@ -99,6 +120,14 @@ class Program {
   const float* Weights(ParameterTable::Id id) const;
   float* WeightGradient(ParameterTable::Id id) const;
 
+  // Memory of a component, where the kernels can use it: zeros, or these values.
+  Buffer NewBuffer(int64_t count) const { return Buffer(count, device_); }
+  Buffer NewBuffer(std::span<const float> values) const;
+
+  // What kernels read in this Forward or Backward.
+  StepInputs step_inputs();
+  void set_device_inputs(const StepInputs& inputs) { device_inputs_ = inputs; }
+
   // The program's part of the next batch: rows [first_sequence, first_sequence + batch) of it.
   Batch& inputs() { return inputs_; }
   const Batch& inputs() const { return inputs_; }
@@ -109,10 +138,16 @@ class Program {
 
   // What each counted row of the loss is multiplied with: 1 / (rows that count in the whole step).
   double loss_scale() const { return loss_scale_; }
-  void set_loss_scale(double scale) { loss_scale_ = scale; }
+  void set_loss_scale(double scale) {
+    loss_scale_ = scale;
+    loss_scale_float_ = static_cast<float>(scale);
+  }
 
   const Moment& moment() const { return moment_; }
-  void set_moment(const Moment& moment) { moment_ = moment; }
+  void set_moment(const Moment& moment) {
+    moment_ = moment;
+    moment_words_ = MomentWords(moment);
+  }
 
   // Off, dropout does nothing and nothing is remembered: validation and probes.
   bool training() const { return training_; }
@@ -136,8 +171,7 @@ class Program {
   void Backward();
 
   // Sum of the rows' losses times loss_scale(), without auxiliary losses.
-  double loss() const { return loss_; }
-  void set_loss(double loss) { loss_ = loss; }
+  double loss() const { return loss_sum_ * loss_scale_; }
 
  private:
   struct ValueState {
@@ -162,6 +196,7 @@ class Program {
   const int64_t batch_;
   const int64_t time_;
   const Kernels& kernels_;
+  Device* const device_;
   std::vector<ValueState> values_;
   std::vector<std::unique_ptr<Component>> components_;
   std::vector<std::unique_ptr<Slot>> slots_;
@@ -172,11 +207,14 @@ class Program {
   Batch inputs_;
   int64_t first_sequence_ = 0;
   Moment moment_;
+  std::array<uint32_t, 2> moment_words_ = {0, 0};
   bool training_ = true;
   std::vector<Buffer> states_;
   int random_streams_ = 0;
   double loss_scale_ = 1;
-  double loss_ = 0;
+  float loss_scale_float_ = 1;
+  double loss_sum_ = 0;
+  StepInputs device_inputs_;
 };
 
 // Appends a component to the program.

@@ -217,7 +217,7 @@ TEST_P(KernelsTest, ANanScoreMakesTheRowsThatSeeItNan) {
   std::vector<float> out(time * width);
   std::vector<float> p(static_cast<size_t>(2 * time * AttentionStride(time)));
   std::vector<float> scratch(static_cast<size_t>(AttentionScratch(time, width / 2)));
-  kernels().attention_forward(qkv.data(), time, width, 2, true, p.data(), out.data(),
+  kernels().attention_forward(qkv.data(), 1, time, width, 2, true, p.data(), out.data(),
                               scratch.data());
   for (long t = 0; t < time; ++t) {
     EXPECT_EQ(std::isnan(out[static_cast<size_t>(t * width)]), t >= 10) << t;

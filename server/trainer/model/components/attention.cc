@@ -4,7 +4,7 @@
 namespace normlab::trainer {
 namespace {
 
-// One kernel call a sequence; the probabilities are kept for the way back.
+// The probabilities are kept for the way back.
 class AttentionComponent final : public Component {
  public:
   AttentionComponent(int64_t heads, bool causal, Value qkv, Value y)
@@ -12,9 +12,12 @@ class AttentionComponent final : public Component {
 
   void Bind(Program& program) override {
     program_ = &program;
-    probability_size_ = heads_ * program.time() * AttentionStride(program.time());
-    probabilities_ = Buffer(program.batch() * probability_size_);
-    scratch_ = Buffer(AttentionScratch(program.time(), width_ / heads_));
+    const int64_t probability_size = heads_ * program.time() * AttentionStride(program.time());
+    probabilities_ = program.NewBuffer(program.batch() * probability_size);
+    // A device works on all sequences at once.
+    scratch_ = program.NewBuffer(program.device() != nullptr
+                                     ? program.batch() * probability_size
+                                     : AttentionScratch(program.time(), width_ / heads_));
     qkv_ = program.Data(qkv_value_);
     y_ = program.Data(y_value_);
     y_gradient_ = program.GradientOf(y_value_);
@@ -22,22 +25,14 @@ class AttentionComponent final : public Component {
   }
 
   void Forward() override {
-    const int64_t time = program_->time();
-    for (int64_t b = 0; b < program_->batch(); ++b) {
-      program_->kernels().attention_forward(qkv_ + b * time * 3 * width_, time, width_, heads_,
-                                            causal_, probabilities_.data() + b * probability_size_,
-                                            y_ + b * time * width_, scratch_.data());
-    }
+    program_->kernels().attention_forward(qkv_, program_->batch(), program_->time(), width_, heads_,
+                                          causal_, probabilities_.data(), y_, scratch_.data());
   }
 
   void Backward() override {
-    const int64_t time = program_->time();
-    for (int64_t b = 0; b < program_->batch(); ++b) {
-      program_->kernels().attention_backward(
-          qkv_ + b * time * 3 * width_, probabilities_.data() + b * probability_size_,
-          y_gradient_ + b * time * width_, time, width_, heads_, causal_, qkv_gradient_.accumulate,
-          qkv_gradient_.data + b * time * 3 * width_, scratch_.data());
-    }
+    program_->kernels().attention_backward(
+        qkv_, probabilities_.data(), y_gradient_, program_->batch(), program_->time(), width_,
+        heads_, causal_, qkv_gradient_.accumulate, qkv_gradient_.data, scratch_.data());
   }
 
  private:
@@ -47,7 +42,6 @@ class AttentionComponent final : public Component {
   const Value qkv_value_;
   const Value y_value_;
   Program* program_ = nullptr;
-  int64_t probability_size_ = 0;  // floats a sequence
   Buffer probabilities_;
   Buffer scratch_;
   const float* qkv_ = nullptr;

@@ -1,6 +1,4 @@
-#include <cmath>
-#include <vector>
-
+#include "server/trainer/model/buffer.h"
 #include "server/trainer/model/components/components.h"
 
 namespace normlab::trainer {
@@ -17,27 +15,24 @@ class CrossEntropyComponent final : public Component {
     logits_ = program.Data(logits_value_);
     probabilities_ = program.Data(probabilities_value_);
     logits_gradient_ = program.AddGradient(logits_value_);
-    row_sum_.resize(static_cast<size_t>(program.rows()));
-    row_target_.resize(static_cast<size_t>(program.rows()));
+    row_sum_ = program.NewBuffer(program.rows());
+    row_target_ = program.NewBuffer(program.rows());
   }
 
   void Forward() override {
-    program_->kernels().softmax_forward(logits_, program_->targets().data(), program_->rows(),
-                                        classes_, probabilities_, row_sum_.data(),
-                                        row_target_.data());
-    double loss = 0;
-    for (size_t row = 0; row < row_sum_.size(); ++row) {
-      if (program_->targets()[row] == kIgnored) continue;
-      loss += std::log(static_cast<double>(row_sum_[row])) - row_target_[row];
-    }
-    program_->set_loss(loss * program_->loss_scale());
+    const Kernels& kernels = program_->kernels();
+    const StepInputs inputs = program_->step_inputs();
+    kernels.softmax_forward(logits_, inputs.targets, program_->rows(), classes_, probabilities_,
+                            row_sum_.data(), row_target_.data());
+    kernels.sum_losses(row_sum_.data(), row_target_.data(), inputs.targets, program_->rows(),
+                       inputs.loss_sum);
   }
 
   void Backward() override {
-    program_->kernels().softmax_backward(probabilities_, program_->targets().data(),
-                                         program_->rows(), classes_,
-                                         static_cast<float>(program_->loss_scale()),
-                                         logits_gradient_.accumulate, logits_gradient_.data);
+    const StepInputs inputs = program_->step_inputs();
+    program_->kernels().softmax_backward(probabilities_, inputs.targets, program_->rows(), classes_,
+                                         inputs.loss_scale, logits_gradient_.accumulate,
+                                         logits_gradient_.data);
   }
 
  private:
@@ -48,8 +43,8 @@ class CrossEntropyComponent final : public Component {
   const float* logits_ = nullptr;
   float* probabilities_ = nullptr;
   GradientSlot logits_gradient_;
-  std::vector<float> row_sum_;
-  std::vector<float> row_target_;
+  Buffer row_sum_;
+  Buffer row_target_;
 };
 
 }  // namespace

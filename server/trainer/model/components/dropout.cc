@@ -31,10 +31,7 @@ class DropoutComponent final : public Component {
 
   void Forward() override {
     active_ = program_->training();
-    const Moment& moment = program_->moment();
-    stream_.step_low = static_cast<uint32_t>(moment.step);
-    stream_.step_high_and_batch = static_cast<uint32_t>(moment.step >> 32) << 24 |
-                                  static_cast<uint32_t>(moment.batch & 0xFFFFFF);
+    stream_.moment = program_->step_inputs().moment;
     Pass(x_, false, y_);
   }
 

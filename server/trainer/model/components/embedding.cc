@@ -1,8 +1,10 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "server/trainer/model/buffer.h"
 #include "server/trainer/model/components/components.h"
 
 namespace normlab::trainer {
@@ -40,55 +42,39 @@ class EmbeddingComponent final : public Component {
     program_ = &program;
     y_data_ = program.Data(y_);
     y_gradient_ = program.GradientOf(y_);
+    if (!fixed_positions_.empty()) fixed_buffer_ = program.NewBuffer(fixed_positions_);
   }
 
   void Forward() override {
-    const float* positions = Positions();
-    for (int64_t row = 0; row < program_->rows(); ++row) {
-      const float* input = InputRow(row);
-      float* y = y_data_ + row * width_;
-      if (positions == nullptr) {
-        program_->kernels().copy(input, width_, false, y);
-      } else {
-        program_->kernels().add(input, positions + Time(row) * width_, width_, y);
-      }
-    }
+    const float* rows = table_ ? program_->Weights(*table_) : program_->step_inputs().numbers;
+    const float* positions =
+        learned_positions_ ? program_->Weights(*learned_positions_) : fixed_buffer_.data();
+    program_->kernels().embed_forward(rows, Tokens(), positions, program_->rows(), program_->time(),
+                                      width_, y_data_);
   }
 
   void Backward() override {
-    for (int64_t row = 0; row < program_->rows(); ++row) {
-      const float* gradient = y_gradient_ + row * width_;
-      if (table_) AddTo(*table_, Token(row), gradient);
-      if (learned_positions_) AddTo(*learned_positions_, Time(row), gradient);
-    }
+    program_->kernels().embed_backward(y_gradient_, Tokens(), program_->rows(), program_->time(),
+                                       width_, GradientOf(table_), GradientOf(learned_positions_));
   }
 
  private:
-  int64_t Time(int64_t row) const { return row % program_->time(); }
-
-  int64_t Token(int64_t row) const {
-    const Batch& batch = program_->inputs();
-    return (input_ == Input::kSource ? batch.source : batch.tokens)[static_cast<size_t>(row)];
+  // Null where the input is numbers.
+  const int32_t* Tokens() const {
+    if (!table_) return nullptr;
+    const StepInputs inputs = program_->step_inputs();
+    return input_ == Input::kSource ? inputs.source : inputs.tokens;
   }
 
-  const float* InputRow(int64_t row) const {
-    if (!table_) return program_->inputs().inputs.data() + row * width_;
-    return program_->Weights(*table_) + Token(row) * width_;
-  }
-
-  const float* Positions() const {
-    if (learned_positions_) return program_->Weights(*learned_positions_);
-    return fixed_positions_.empty() ? nullptr : fixed_positions_.data();
-  }
-
-  void AddTo(ParameterTable::Id id, int64_t row, const float* gradient) {
-    program_->kernels().copy(gradient, width_, true, program_->WeightGradient(id) + row * width_);
+  float* GradientOf(std::optional<ParameterTable::Id> id) const {
+    return id ? program_->WeightGradient(*id) : nullptr;
   }
 
   const Input input_;
   const std::optional<ParameterTable::Id> table_;
   const std::optional<ParameterTable::Id> learned_positions_;
   const std::vector<float> fixed_positions_;
+  Buffer fixed_buffer_;  // the same for the kernels; none if empty
   const Value y_;
   const int64_t width_;
   Program* program_ = nullptr;

@@ -1,7 +1,7 @@
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "server/trainer/model/buffer.h"
 #include "server/trainer/model/components/components.h"
 #include "server/trainer/model/components/row_vector.h"
 
@@ -47,8 +47,8 @@ class LayerNormComponent final : public NormComponent {
   void Bind(Program& program) override {
     NormComponent::Bind(program);
     bias_.Bind(program);
-    mean_.resize(static_cast<size_t>(rows_));
-    inverse_.resize(static_cast<size_t>(rows_));
+    mean_ = program.NewBuffer(rows_);
+    inverse_ = program.NewBuffer(rows_);
   }
 
   void Forward() override {
@@ -65,8 +65,8 @@ class LayerNormComponent final : public NormComponent {
  private:
   RowVector bias_;
   const float epsilon_;
-  std::vector<float> mean_;
-  std::vector<float> inverse_;  // 1 / standard deviation of each row
+  Buffer mean_;
+  Buffer inverse_;  // 1 / standard deviation of each row
 };
 
 class RmsNormComponent final : public NormComponent {
@@ -76,7 +76,7 @@ class RmsNormComponent final : public NormComponent {
 
   void Bind(Program& program) override {
     NormComponent::Bind(program);
-    inverse_.resize(static_cast<size_t>(rows_));
+    inverse_ = program.NewBuffer(rows_);
   }
 
   void Forward() override {
@@ -92,7 +92,7 @@ class RmsNormComponent final : public NormComponent {
 
  private:
   const float epsilon_;
-  std::vector<float> inverse_;  // 1 / root mean square of each row
+  Buffer inverse_;  // 1 / root mean square of each row
 };
 
 class DyTComponent final : public NormComponent {
@@ -108,11 +108,11 @@ class DyTComponent final : public NormComponent {
   }
 
   void Forward() override {
-    program_->kernels().dyt_forward(x_, *alpha_, gain_.values(), bias_.values(), rows_, width_, y_);
+    program_->kernels().dyt_forward(x_, alpha_, gain_.values(), bias_.values(), rows_, width_, y_);
   }
 
   void Backward() override {
-    program_->kernels().dyt_backward(x_, *alpha_, gain_.values(), y_gradient_, rows_, width_,
+    program_->kernels().dyt_backward(x_, alpha_, gain_.values(), y_gradient_, rows_, width_,
                                      x_gradient_.accumulate, x_gradient_.data, alpha_gradient_,
                                      gain_.gradient(), bias_.gradient());
   }

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/trainer/model/buffer.h"
 #include "server/trainer/model/components/components.h"
 #include "server/trainer/model/components/row_vector.h"
 
@@ -30,43 +31,41 @@ class QueryKeyNormComponent final : public Component {
     y_gradient_ = program.GradientOf(y_value_);
     qkv_gradient_ = program.AddGradient(qkv_value_);
     for (RowVector& gain : gains_) gain.Bind(program);
-    inverse_.resize(static_cast<size_t>(rows_ * 3 * groups_));
+    inverse_ = program.NewBuffer(static_cast<int64_t>(gains_.size()) * rows_ * groups_);
   }
 
   void Forward() override {
-    for (int64_t part = 0; part < rows_ * 3; ++part) {
-      const float* x = qkv_ + part * width_;
-      float* y = y_ + part * width_;
-      if (const RowVector* gain = GainOf(part)) {
-        kernels_->rms_norm_forward(x, gain->values(), epsilon_, groups_, gain->width(), y,
-                                   InverseOf(part));
+    for (size_t i = 0; i < 3; ++i) {  // q, k, v
+      const int64_t first = static_cast<int64_t>(i) * width_;
+      if (i < gains_.size()) {
+        kernels_->rms_norm_groups_forward(qkv_ + first, gains_[i].values(), epsilon_, rows_,
+                                          3 * width_, groups_, gains_[i].width(), y_ + first,
+                                          InverseOf(i));
       } else {
-        kernels_->copy(x, width_, false, y);
+        kernels_->copy_columns(qkv_ + first, rows_, 3 * width_, width_, false, y_ + first);
       }
     }
   }
 
   void Backward() override {
     const bool accumulate = qkv_gradient_.accumulate;
-    for (int64_t part = 0; part < rows_ * 3; ++part) {
-      const float* dy = y_gradient_ + part * width_;
-      float* dx = qkv_gradient_.data + part * width_;
-      if (const RowVector* gain = GainOf(part)) {
-        kernels_->rms_norm_backward(qkv_ + part * width_, gain->values(), InverseOf(part), dy,
-                                    groups_, gain->width(), accumulate, dx, gain->gradient());
+    for (size_t i = 0; i < 3; ++i) {
+      const int64_t first = static_cast<int64_t>(i) * width_;
+      float* dx = qkv_gradient_.data + first;
+      if (i < gains_.size()) {
+        kernels_->rms_norm_groups_backward(qkv_ + first, gains_[i].values(), InverseOf(i),
+                                           y_gradient_ + first, rows_, 3 * width_, groups_,
+                                           gains_[i].width(), accumulate, dx, gains_[i].gradient());
       } else {
-        kernels_->copy(dy, width_, accumulate, dx);
+        kernels_->copy_columns(y_gradient_ + first, rows_, 3 * width_, width_, accumulate, dx);
       }
     }
   }
 
  private:
-  // Parts 0, 1 and 2 are the first row's q, k and v, and so on. Null for one that is passed on.
-  const RowVector* GainOf(int64_t part) const {
-    const auto which = static_cast<size_t>(part % 3);
-    return which < gains_.size() ? &gains_[which] : nullptr;
+  float* InverseOf(size_t part) {
+    return inverse_.data() + static_cast<int64_t>(part) * rows_ * groups_;
   }
-  float* InverseOf(int64_t part) { return inverse_.data() + part * groups_; }
 
   std::vector<RowVector> gains_;
   const int64_t groups_;
@@ -80,7 +79,7 @@ class QueryKeyNormComponent final : public Component {
   float* y_ = nullptr;
   const float* y_gradient_ = nullptr;
   GradientSlot qkv_gradient_;
-  std::vector<float> inverse_;  // 1 / root mean square of each group of each part
+  Buffer inverse_;  // 1 / root mean square: [normed parts, rows, groups]
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <vector>
 
+#include "server/trainer/model/buffer.h"
 #include "server/trainer/model/components/components.h"
 
 namespace normlab::trainer {
@@ -22,42 +23,31 @@ class RotaryComponent final : public Component {
     x_gradient_ = program.AddGradient(x_value_);
   }
 
-  void Forward() override { RotateRows(x_, 1.0f, false, y_); }
+  void Forward() override { Turn(x_, 1.0f, false, y_); }
 
-  void Backward() override {
-    RotateRows(y_gradient_, -1.0f, x_gradient_.accumulate, x_gradient_.data);
-  }
+  void Backward() override { Turn(y_gradient_, -1.0f, x_gradient_.accumulate, x_gradient_.data); }
 
  private:
   void FillAngles() {
     const int64_t time = program_->time();
-    cosines_.resize(static_cast<size_t>(time * pairs_));
-    sines_.resize(cosines_.size());
+    std::vector<float> cosines(static_cast<size_t>(time * pairs_));
+    std::vector<float> sines(cosines.size());
     for (int64_t t = 0; t < time; ++t) {
       for (int64_t i = 0; i < pairs_; ++i) {
         const double exponent = static_cast<double>(i) / static_cast<double>(pairs_);
         const double angle = static_cast<double>(t) / std::pow(10000.0, exponent);
-        cosines_[static_cast<size_t>(t * pairs_ + i)] = static_cast<float>(std::cos(angle));
-        sines_[static_cast<size_t>(t * pairs_ + i)] = static_cast<float>(std::sin(angle));
+        cosines[static_cast<size_t>(t * pairs_ + i)] = static_cast<float>(std::cos(angle));
+        sines[static_cast<size_t>(t * pairs_ + i)] = static_cast<float>(std::sin(angle));
       }
     }
+    cosines_ = program_->NewBuffer(cosines);
+    sines_ = program_->NewBuffer(sines);
   }
 
   // `direction` 1 turns by the angles, -1 back.
-  void RotateRows(const float* from, float direction, bool accumulate, float* to) const {
-    for (int64_t row = 0; row < program_->rows(); ++row, from += 3 * width_, to += 3 * width_) {
-      const size_t first = static_cast<size_t>(row % program_->time() * pairs_);
-      for (int64_t c = 0; c < 2 * width_; c += 2) {  // q, then k
-        const size_t angle = first + static_cast<size_t>(c / 2 % pairs_);
-        const float cosine = cosines_[angle];
-        const float sine = direction * sines_[angle];
-        const float even = from[c] * cosine - from[c + 1] * sine;
-        const float odd = from[c] * sine + from[c + 1] * cosine;
-        to[c] = accumulate ? to[c] + even : even;
-        to[c + 1] = accumulate ? to[c + 1] + odd : odd;
-      }
-      program_->kernels().copy(from + 2 * width_, width_, accumulate, to + 2 * width_);
-    }
+  void Turn(const float* from, float direction, bool accumulate, float* to) const {
+    program_->kernels().rotate(from, cosines_.data(), sines_.data(), direction, program_->rows(),
+                               program_->time(), width_, pairs_, accumulate, to);
   }
 
   const int64_t width_;
@@ -65,8 +55,8 @@ class RotaryComponent final : public Component {
   const Value x_value_;
   const Value y_value_;
   Program* program_ = nullptr;
-  std::vector<float> cosines_;  // [time, pairs]
-  std::vector<float> sines_;
+  Buffer cosines_;  // [time, pairs]
+  Buffer sines_;
   const float* x_ = nullptr;
   float* y_ = nullptr;
   const float* y_gradient_ = nullptr;

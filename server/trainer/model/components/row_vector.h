@@ -2,10 +2,10 @@
 #ifndef NORMLAB_SERVER_TRAINER_MODEL_COMPONENTS_ROW_VECTOR_H_
 #define NORMLAB_SERVER_TRAINER_MODEL_COMPONENTS_ROW_VECTOR_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "server/trainer/model/program.h"
 
@@ -28,8 +28,8 @@ class RowVector {
       gradient_ = program.WeightGradient(*id_);
       return;
     }
-    stand_in_ = Buffer(2 * width_);
-    std::fill_n(stand_in_.data(), width_, initial_);
+    std::vector<float> stand_in(static_cast<size_t>(2 * width_), initial_);
+    stand_in_ = program.NewBuffer(stand_in);
     values_ = stand_in_.data();
     gradient_ = stand_in_.data() + width_;
   }

@@ -1,6 +1,6 @@
 #include <string_view>
-#include <vector>
 
+#include "server/trainer/model/buffer.h"
 #include "server/trainer/model/components/components.h"
 
 namespace normlab::trainer {
@@ -55,7 +55,7 @@ class LearnedScaleComponent final : public Component {
     x_gradient_ = program.AddGradient(x_value_);
     scales_ = program.Weights(scales_id_);
     scale_gradients_ = program.WeightGradient(scales_id_);
-    columns_.resize(static_cast<size_t>(width_));
+    columns_ = program.NewBuffer(width_);
   }
 
   void Forward() override {
@@ -67,18 +67,13 @@ class LearnedScaleComponent final : public Component {
     SpreadScales();
     kernels_->scale_columns(y_gradient_, columns_.data(), rows_, width_, x_gradient_.accumulate,
                             x_gradient_.data);
-    std::vector<float>& sums = columns_;
-    sums.assign(sums.size(), 0.0f);
-    kernels_->add_column_products(x_, y_gradient_, rows_, width_, sums.data());
-    for (size_t c = 0; c < sums.size(); ++c) scale_gradients_[GroupOf(c)] += sums[c];
+    kernels_->fill_rows(nullptr, 1, width_, columns_.data());
+    kernels_->add_column_products(x_, y_gradient_, rows_, width_, columns_.data());
+    kernels_->add_group_sums(columns_.data(), groups_, width_, scale_gradients_);
   }
 
  private:
-  size_t GroupOf(size_t column) const { return column / static_cast<size_t>(width_ / groups_); }
-
-  void SpreadScales() {
-    for (size_t c = 0; c < columns_.size(); ++c) columns_[c] = scales_[GroupOf(c)];
-  }
+  void SpreadScales() { kernels_->spread(scales_, groups_, width_, columns_.data()); }
 
   const ParameterTable::Id scales_id_;
   const int64_t groups_;
@@ -93,7 +88,7 @@ class LearnedScaleComponent final : public Component {
   GradientSlot x_gradient_;
   const float* scales_ = nullptr;
   float* scale_gradients_ = nullptr;
-  std::vector<float> columns_;  // one number a column: the scales, or sums on the way back
+  Buffer columns_;  // one number a column: the scales, or sums on the way back
 };
 
 }  // namespace

@@ -1,12 +1,9 @@
-#include <vector>
-
 #include "server/trainer/model/components/components.h"
 
 namespace normlab::trainer {
 namespace {
 
-// y_t = mean of x_j over the visible j. With running sums both ways cost one pass: causal, dx_j is
-// the sum over t >= j of dy_t / (t + 1).
+// y_t = mean of x_j over the visible j.
 class MeanComponent final : public Component {
  public:
   MeanComponent(bool causal, Value x, Value y)
@@ -14,7 +11,6 @@ class MeanComponent final : public Component {
 
   void Bind(Program& program) override {
     program_ = &program;
-    sums_.resize(static_cast<size_t>(width_));
     x_ = program.Data(x_value_);
     y_ = program.Data(y_value_);
     y_gradient_ = program.GradientOf(y_value_);
@@ -22,55 +18,20 @@ class MeanComponent final : public Component {
   }
 
   void Forward() override {
-    const int64_t time = program_->time();
-    for (int64_t b = 0; b < program_->batch(); ++b) {
-      const int64_t first = b * time * width_;
-      Clear();
-      if (!causal_) AddRows(x_ + first);
-      for (int64_t t = 0; t < time; ++t) {
-        if (causal_) AddRow(x_ + first + t * width_, 1.0f);
-        const float share = 1.0f / static_cast<float>(causal_ ? t + 1 : time);
-        float* y = y_ + first + t * width_;
-        for (int64_t c = 0; c < width_; ++c) y[c] = sums_[static_cast<size_t>(c)] * share;
-      }
-    }
+    program_->kernels().mean_forward(x_, program_->batch(), program_->time(), width_, causal_, y_);
   }
 
   void Backward() override {
-    const int64_t time = program_->time();
-    for (int64_t b = 0; b < program_->batch(); ++b) {
-      const int64_t first = b * time * width_;
-      Clear();
-      if (!causal_) AddRows(y_gradient_ + first);
-      for (int64_t t = time - 1; t >= 0; --t) {
-        const float share = 1.0f / static_cast<float>(causal_ ? t + 1 : time);
-        if (causal_) AddRow(y_gradient_ + first + t * width_, share);
-        float* dx = x_gradient_.data + first + t * width_;
-        for (int64_t c = 0; c < width_; ++c) {
-          const float gradient = sums_[static_cast<size_t>(c)] * (causal_ ? 1.0f : share);
-          dx[c] = x_gradient_.accumulate ? dx[c] + gradient : gradient;
-        }
-      }
-    }
+    program_->kernels().mean_backward(y_gradient_, program_->batch(), program_->time(), width_,
+                                      causal_, x_gradient_.accumulate, x_gradient_.data);
   }
 
  private:
-  void Clear() { sums_.assign(sums_.size(), 0.0f); }
-
-  void AddRow(const float* row, float factor) {
-    for (int64_t c = 0; c < width_; ++c) sums_[static_cast<size_t>(c)] += row[c] * factor;
-  }
-
-  void AddRows(const float* rows) {
-    for (int64_t t = 0; t < program_->time(); ++t) AddRow(rows + t * width_, 1.0f);
-  }
-
   const bool causal_;
   const int64_t width_;
   const Value x_value_;
   const Value y_value_;
   Program* program_ = nullptr;
-  std::vector<float> sums_;  // of the columns
   const float* x_ = nullptr;
   float* y_ = nullptr;
   const float* y_gradient_ = nullptr;

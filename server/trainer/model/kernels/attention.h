@@ -267,8 +267,8 @@ static inline void HeadBackward(const HeadShape& s, const HeadSlices& in, long q
   KeyGradient(s, p, out_rows, accumulate, gradient.v, qkv_stride, rest);
 }
 
-void AttentionForward(const float* qkv, long time, long width, long heads, bool causal,
-                      float* probabilities, float* out, float* scratch) {
+static inline void SequenceForward(const float* qkv, long time, long width, long heads, bool causal,
+                                   float* probabilities, float* out, float* scratch) {
   const HeadShape s = ShapeOf(time, width, heads, causal);
   for (long h = 0; h < heads; ++h) {
     const float* q = qkv + h * s.width;
@@ -277,9 +277,10 @@ void AttentionForward(const float* qkv, long time, long width, long heads, bool 
   }
 }
 
-void AttentionBackward(const float* qkv, const float* probabilities, const float* out_gradient,
-                       long time, long width, long heads, bool causal, bool accumulate,
-                       float* qkv_gradient, float* scratch) {
+static inline void SequenceBackward(const float* qkv, const float* probabilities,
+                                    const float* out_gradient, long time, long width, long heads,
+                                    bool causal, bool accumulate, float* qkv_gradient,
+                                    float* scratch) {
   const HeadShape s = ShapeOf(time, width, heads, causal);
   for (long h = 0; h < heads; ++h) {
     float* q = const_cast<float*>(qkv) + h * s.width;
@@ -287,6 +288,26 @@ void AttentionBackward(const float* qkv, const float* probabilities, const float
     HeadBackward(s, {q, q + width, q + 2 * width}, 3 * width, probabilities + h * time * s.stride,
                  out_gradient + h * s.width, width, accumulate, {dq, dq + width, dq + 2 * width},
                  scratch);
+  }
+}
+
+void AttentionForward(const float* qkv, long batch, long time, long width, long heads, bool causal,
+                      float* probabilities, float* out, float* scratch) {
+  const long probability_size = heads * time * AttentionStride(time);
+  for (long b = 0; b < batch; ++b) {
+    SequenceForward(qkv + b * time * 3 * width, time, width, heads, causal,
+                    probabilities + b * probability_size, out + b * time * width, scratch);
+  }
+}
+
+void AttentionBackward(const float* qkv, const float* probabilities, const float* out_gradient,
+                       long batch, long time, long width, long heads, bool causal, bool accumulate,
+                       float* qkv_gradient, float* scratch) {
+  const long probability_size = heads * time * AttentionStride(time);
+  for (long b = 0; b < batch; ++b) {
+    SequenceBackward(qkv + b * time * 3 * width, probabilities + b * probability_size,
+                     out_gradient + b * time * width, time, width, heads, causal, accumulate,
+                     qkv_gradient + b * time * 3 * width, scratch);
   }
 }
 

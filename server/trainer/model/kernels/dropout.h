@@ -37,7 +37,7 @@ void Dropout(const float* x, long rows, long width, const RandomStream& stream, 
     for (long c = 0; c < width; c += 4) {
       const unsigned counter[4] = {row + static_cast<unsigned>(r),
                                    static_cast<unsigned>(c / 4) | stream.component << 16,
-                                   stream.step_low, stream.step_high_and_batch};
+                                   stream.moment[0], stream.moment[1]};
       unsigned bits[4];
       Philox(counter, stream.key, bits);
       const long count = width - c < 4 ? width - c : 4;

@@ -16,10 +16,11 @@ namespace normlab::trainer {
 // Which random numbers a component draws in a step: the parts of Philox's key and counter that are
 // the same for all elements of its input.
 struct RandomStream {
-  unsigned key[2] = {0, 0};          // the run's seed
-  unsigned component = 0;            // below 2^16
-  unsigned step_low = 0;             // the step's number,
-  unsigned step_high_and_batch = 0;  // its upper 8 bits and the batch's number of 24
+  unsigned key[2] = {0, 0};  // the run's seed
+  unsigned component = 0;    // below 2^16
+  // The lower 32 bits of the step's number, then 8 more of them and the batch's number of 24. Read
+  // when drawing, so that what was recorded once serves every step.
+  const unsigned* moment = nullptr;
 };
 
 struct Kernels {
@@ -50,12 +51,13 @@ struct Kernels {
                             const float* y_gradient, long rows, long width, bool accumulate,
                             float* x_gradient, float* gain_gradient);
 
-  // y = gain * tanh(alpha x) + bias. Gradients of alpha, gain and bias are added to.
-  void (*dyt_forward)(const float* x, float alpha, const float* gain, const float* bias, long rows,
-                      long width, float* y);
-  void (*dyt_backward)(const float* x, float alpha, const float* gain, const float* y_gradient,
-                       long rows, long width, bool accumulate, float* x_gradient,
-                       float* alpha_gradient, float* gain_gradient, float* bias_gradient);
+  // y = gain * tanh(*alpha x) + bias. Gradients of alpha, gain and bias are added to.
+  void (*dyt_forward)(const float* x, const float* alpha, const float* gain, const float* bias,
+                      long rows, long width, float* y);
+  void (*dyt_backward)(const float* x, const float* alpha, const float* gain,
+                       const float* y_gradient, long rows, long width, bool accumulate,
+                       float* x_gradient, float* alpha_gradient, float* gain_gradient,
+                       float* bias_gradient);
 
   // y = max(x, 0); the derivative at 0 is 0.
   void (*relu_forward)(const float* x, long count, float* y);
@@ -76,14 +78,15 @@ struct Kernels {
   void (*swiglu_backward)(const float* x, const float* y_gradient, long rows, long width,
                           bool accumulate, float* x_gradient);
 
-  // Causal or full multi-head attention of one sequence. qkv [time, 3 width] holds q, k, v side by
-  // side, each split into `heads`; probabilities [heads, time, AttentionStride(time)] are kept for
-  // the way back; out [time, width]. `scratch` holds AttentionScratch() floats.
-  void (*attention_forward)(const float* qkv, long time, long width, long heads, bool causal,
-                            float* probabilities, float* out, float* scratch);
+  // Causal or full multi-head attention of each of `batch` sequences. qkv [time, 3 width] holds q,
+  // k, v side by side, each split into `heads`; probabilities [heads, time, AttentionStride(time)]
+  // are kept for the way back; out [time, width]. `scratch` holds AttentionScratch() floats.
+  void (*attention_forward)(const float* qkv, long batch, long time, long width, long heads,
+                            bool causal, float* probabilities, float* out, float* scratch);
   void (*attention_backward)(const float* qkv, const float* probabilities,
-                             const float* out_gradient, long time, long width, long heads,
-                             bool causal, bool accumulate, float* qkv_gradient, float* scratch);
+                             const float* out_gradient, long batch, long time, long width,
+                             long heads, bool causal, bool accumulate, float* qkv_gradient,
+                             float* scratch);
 
   // The 128 random bits of a counter of 128 under a key of 64: Philox-4x32-10 (Salmon et al. 2011).
   void (*philox)(const unsigned* counter, const unsigned* key, unsigned* bits);
@@ -98,9 +101,12 @@ struct Kernels {
   // below 0 do not count: their row_target is 0.
   void (*softmax_forward)(const float* logits, const int* targets, long rows, long classes,
                           float* probabilities, float* row_sum, float* row_target);
-  // logits_gradient = (probabilities - onehot(target)) * scale, 0 for rows that do not count.
+  // *sum = sum over the rows that count of log(row_sum) - row_target.
+  void (*sum_losses)(const float* row_sum, const float* row_target, const int* targets, long rows,
+                     double* sum);
+  // logits_gradient = (probabilities - onehot(target)) * *scale, 0 for rows that do not count.
   void (*softmax_backward)(const float* probabilities, const int* targets, long rows, long classes,
-                           float scale, bool accumulate, float* logits_gradient);
+                           const float* scale, bool accumulate, float* logits_gradient);
 
   // out = a + b.
   void (*add)(const float* a, const float* b, long count, float* out);
@@ -118,6 +124,42 @@ struct Kernels {
                         bool accumulate, float* out);
   // sums[c] += sum over rows of a[row][c] * b[row][c].
   void (*add_column_products)(const float* a, const float* b, long rows, long width, float* sums);
+
+  // y[r] = table[tokens[r]] + positions[r % time], rows of `width`. Without tokens row r of the
+  // table itself; positions may be null.
+  void (*embed_forward)(const float* table, const int* tokens, const float* positions, long rows,
+                        long time, long width, float* y);
+  // Adds each row of y_gradient to those it came from; either gradient may be null.
+  void (*embed_backward)(const float* y_gradient, const int* tokens, long rows, long time,
+                         long width, float* table_gradient, float* positions_gradient);
+
+  // RMS norm with one gain of each of the `groups` parts of `width` side by side that begin each of
+  // `rows` rows; the rows are `stride` apart.
+  void (*rms_norm_groups_forward)(const float* x, const float* gain, float epsilon, long rows,
+                                  long stride, long groups, long width, float* y,
+                                  float* inverse_rms);
+  void (*rms_norm_groups_backward)(const float* x, const float* gain, const float* inverse_rms,
+                                   const float* y_gradient, long rows, long stride, long groups,
+                                   long width, bool accumulate, float* x_gradient,
+                                   float* gain_gradient);
+  // out (+)= a in the first `width` columns of rows that are `stride` apart.
+  void (*copy_columns)(const float* a, long rows, long stride, long width, bool accumulate,
+                       float* out);
+
+  // out[c] = scales[the group of c], where `width` columns are `groups` equal groups.
+  void (*spread)(const float* scales, long groups, long width, float* out);
+  // sums[g] += sum of the group's columns.
+  void (*add_group_sums)(const float* columns, long groups, long width, float* sums);
+
+  // Turns columns 2i and 2i + 1 of q and k of qkv [rows, 3 width] by the angle of (r % time, i %
+  // pairs), backwards where `direction` is -1; v is copied. cosines, sines [time, pairs].
+  void (*rotate)(const float* x, const float* cosines, const float* sines, float direction,
+                 long rows, long time, long width, long pairs, bool accumulate, float* y);
+
+  // y[b, t] = mean of x[b, j] over the visible j: all, or causal those up to t.
+  void (*mean_forward)(const float* x, long batch, long time, long width, bool causal, float* y);
+  void (*mean_backward)(const float* y_gradient, long batch, long time, long width, bool causal,
+                        bool accumulate, float* x_gradient);
 
   // The sum of squares in double precision: finite for every finite input, infinite or NaN where
   // the input is.

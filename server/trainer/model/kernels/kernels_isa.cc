@@ -6,6 +6,7 @@
 #include "server/trainer/model/kernels/kernels.h"
 #include "server/trainer/model/kernels/norm.h"
 #include "server/trainer/model/kernels/product.h"
+#include "server/trainer/model/kernels/rows.h"
 #include "server/trainer/model/kernels/scaling.h"
 #include "server/trainer/model/kernels/vector.h"
 
@@ -37,8 +38,19 @@ void SoftmaxForward(const float* logits, const int* targets, long rows, long cla
   }
 }
 
+void SumLosses(const float* row_sum, const float* row_target, const int* targets, long rows,
+               double* sum) {
+  double loss = 0;
+  for (long r = 0; r < rows; ++r) {
+    if (targets[r] < 0) continue;
+    loss += __builtin_log(static_cast<double>(row_sum[r])) - row_target[r];
+  }
+  *sum = loss;
+}
+
 void SoftmaxBackward(const float* probabilities, const int* targets, long rows, long classes,
-                     float scale, bool accumulate, float* dlogits) {
+                     const float* scale_pointer, bool accumulate, float* dlogits) {
+  const float scale = *scale_pointer;
   for (long r = 0; r < rows; ++r, probabilities += classes, dlogits += classes) {
     const bool counted = targets[r] >= 0;
     for (long c = 0; c < classes; c += kLanes) {
@@ -181,6 +193,7 @@ const Kernels NORMLAB_KERNEL_TABLE = {
     .philox = Philox,
     .dropout = Dropout,
     .softmax_forward = SoftmaxForward,
+    .sum_losses = SumLosses,
     .softmax_backward = SoftmaxBackward,
     .add = Add,
     .copy = Copy,
@@ -189,6 +202,16 @@ const Kernels NORMLAB_KERNEL_TABLE = {
     .scale = Scale,
     .scale_columns = ScaleColumns,
     .add_column_products = AddColumnProducts,
+    .embed_forward = EmbedForward,
+    .embed_backward = EmbedBackward,
+    .rms_norm_groups_forward = RmsNormGroupsForward,
+    .rms_norm_groups_backward = RmsNormGroupsBackward,
+    .copy_columns = CopyColumns,
+    .spread = Spread,
+    .add_group_sums = AddGroupSums,
+    .rotate = Rotate,
+    .mean_forward = MeanForward,
+    .mean_backward = MeanBackward,
     .sum_of_squares = SumOfSquares,
     .sum_of_squared_differences = SumOfSquaredDifferences,
     .largest = Largest,

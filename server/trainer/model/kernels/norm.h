@@ -104,8 +104,9 @@ void RmsNormBackward(const float* x, const float* gain, const float* inverse_rms
   }
 }
 
-void DyTForward(const float* x, float alpha, const float* gain, const float* bias, long rows,
-                long width, float* y) {
+void DyTForward(const float* x, const float* alpha_pointer, const float* gain, const float* bias,
+                long rows, long width, float* y) {
+  const float alpha = *alpha_pointer;
   for (long r = 0; r < rows; ++r, x += width, y += width) {
     for (long c = 0; c < width; c += kLanes) {
       const long left = width - c;
@@ -116,9 +117,10 @@ void DyTForward(const float* x, float alpha, const float* gain, const float* bia
 }
 
 // With t = tanh(alpha x) and g = gain * dy * (1 - t^2): dx = alpha g, dalpha = sum(g x).
-void DyTBackward(const float* x, float alpha, const float* gain, const float* dy, long rows,
-                 long width, bool accumulate, float* dx, float* dalpha, float* dgain,
+void DyTBackward(const float* x, const float* alpha_pointer, const float* gain, const float* dy,
+                 long rows, long width, bool accumulate, float* dx, float* dalpha, float* dgain,
                  float* dbias) {
+  const float alpha = *alpha_pointer;
   for (long r = 0; r < rows; ++r, x += width, dy += width, dx += width) {
     Vector gx_sum = {};
     for (long c = 0; c < width; c += kLanes) {
