@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/trainer/choices.h"
+#include "server/trainer/model/choices.h"
 #include "server/trainer/model/components/components.h"
 #include "server/trainer/model/placement/placement.h"
 

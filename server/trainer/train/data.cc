@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "server/trainer/choices.h"
+#include "server/trainer/model/choices.h"
 #include "server/trainer/train/data_tasks.h"
 
 namespace normlab::trainer {

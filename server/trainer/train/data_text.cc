@@ -11,7 +11,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "server/trainer/choices.h"
+#include "server/trainer/model/choices.h"
 #include "server/trainer/train/data_tasks.h"
 
 namespace normlab::trainer {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "server/trainer/choices.h"
 #include "server/trainer/model/buffer.h"
+#include "server/trainer/model/choices.h"
 
 namespace normlab::trainer {
 namespace {

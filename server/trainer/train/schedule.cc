@@ -5,7 +5,7 @@
 #include <numbers>
 #include <stdexcept>
 
-#include "server/trainer/choices.h"
+#include "server/trainer/model/choices.h"
 
 namespace normlab::trainer {
 namespace {

@@ -1,6 +1,6 @@
 // Refuses a setting whose value is none of the known ones, in the same words everywhere.
-#ifndef NORMLAB_SERVER_TRAINER_CHOICES_H_
-#define NORMLAB_SERVER_TRAINER_CHOICES_H_
+#ifndef NORMLAB_SERVER_TRAINER_MODEL_CHOICES_H_
+#define NORMLAB_SERVER_TRAINER_MODEL_CHOICES_H_
 
 #include <initializer_list>
 #include <stdexcept>
@@ -24,4 +24,4 @@ inline void CheckChoice(std::string_view name, std::string_view value,
 
 }  // namespace normlab::trainer
 
-#endif  // NORMLAB_SERVER_TRAINER_CHOICES_H_
+#endif  // NORMLAB_SERVER_TRAINER_MODEL_CHOICES_H_
