@@ -3,39 +3,19 @@
 #include <stdexcept>
 
 #include "server/trainer/model/components/components.h"
+#include "server/trainer/model/components/switch.h"
 
 namespace normlab::trainer {
 
-Block::Block(const TrainingSettings& settings, int64_t index, BlockTaps* taps)
-    : settings_(settings), index_(index), taps_(taps) {
-  if (taps_ != nullptr) taps_->path = "block_" + std::to_string(index_);
+Block::Block(const TrainingSettings& settings, int64_t index, BlockTaps* taps,
+             const Surroundings& surroundings)
+    : settings_(settings), index_(index), taps_(taps), surroundings_(surroundings) {
+  const std::string kind = surroundings_.part == Part::kEncoder ? "encoder_block_" : "block_";
+  path_ = kind + std::to_string(index_);
+  if (taps_ != nullptr) taps_->path = path_;
 }
 
-std::string Block::Path(std::string_view name) const {
-  return "block_" + std::to_string(index_) + "/" + std::string(name);
-}
-
-Value Block::Heads(Value x) const {
-  if (settings_.attention == "uniform") {
-    const Value values = Linear(Path("value"), x.width(), Role::kInput, settings_.bias, x);
-    return MeanOverVisible(settings_.causal, values);
-  }
-  Value qkv = Linear(Path("qkv"), 3 * x.width(), Role::kQueryKeyValue, settings_.bias, x);
-  if (settings_.qk_norm != "off") qkv = NormQueriesKeys(qkv);
-  if (settings_.positions == "rotary") qkv = Rotate(settings_.heads, qkv);
-  if (taps_ != nullptr) taps_->qkv = qkv;
-  return AttendHeads(settings_.heads, settings_.causal, qkv);
-}
-
-Value Block::NormQueriesKeys(Value qkv) const {
-  const bool hybrid = settings_.placement == "hybrid" || settings_.placement == "hybrid-star";
-  const QueryKeyNormOptions options = {
-      .groups = settings_.qk_norm == "rms-head" ? settings_.heads : 1,
-      .values = hybrid,
-      .gain = settings_.norm_gain,
-      .epsilon = settings_.norm_epsilon};
-  return QueryKeyNorm(Path(""), options, qkv);
-}
+std::string Block::Path(std::string_view name) const { return path_ + "/" + std::string(name); }
 
 Value Block::AttentionOutput(Value heads) const {
   if (settings_.attention == "uniform") return heads;
@@ -43,16 +23,39 @@ Value Block::AttentionOutput(Value heads) const {
   return Linear(Path("attention_output"), d, Role::kOutput, settings_.bias, heads);
 }
 
-Value Block::Hidden(Value x) const {
+Value Block::FeedForward(Value x) const {
+  return settings_.ffn == "switch" ? Experts(x) : FeedForwardOutput(Hidden(x));
+}
+
+Value Block::Hidden(Value x) const { return HiddenOf("", x); }
+
+Value Block::FeedForwardOutput(Value hidden) const { return OutputOf("", hidden); }
+
+Value Block::HiddenOf(const std::string& expert, Value x) const {
   const int64_t inputs = ActivationInputs(settings_.activation);
   const Role role = inputs == 2 ? Role::kGatedInput : Role::kInput;
   const int64_t width = inputs * settings_.ffn_width;
-  return Activate(settings_.activation, Linear(Path("mlp_in"), width, role, settings_.bias, x));
+  return Activate(settings_.activation,
+                  Linear(Path(expert + "mlp_in"), width, role, settings_.bias, x));
 }
 
-Value Block::FeedForwardOutput(Value hidden) const {
+Value Block::OutputOf(const std::string& expert, Value hidden) const {
   const int64_t d = settings_.d_model;
-  return Linear(Path("mlp_out"), d, Role::kOutput, settings_.bias, hidden);
+  return Linear(Path(expert + "mlp_out"), d, Role::kOutput, settings_.bias, hidden);
+}
+
+Value Block::Experts(Value x) const {
+  const SwitchOptions options = {
+      .experts = settings_.experts,
+      .capacity = SwitchCapacity(settings_.capacity_factor, x.rows(), settings_.experts),
+      .pass = settings_.switch_overflow == "pass",
+      .balance_coefficient = settings_.balance_coefficient};
+  const Value logits =
+      Linear(Path("router"), settings_.experts, Role::kInput, settings_.bias, x, Precision::kFp32);
+  return SwitchLayer(options, logits, x, [&](int64_t e, Value inputs) {
+    const std::string expert = "expert_" + std::to_string(e) + "/";
+    return OutputOf(expert, HiddenOf(expert, inputs));
+  });
 }
 
 Value Block::Norm(std::string_view name, Value x) const {

@@ -1,11 +1,15 @@
 #include "server/trainer/model/model.h"
 
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "server/trainer/model/choices.h"
 #include "server/trainer/model/components/components.h"
+#include "server/trainer/model/components/memory.h"
+#include "server/trainer/model/components/switch.h"
 #include "server/trainer/model/placement/placement.h"
 
 namespace normlab::trainer {
@@ -48,22 +52,93 @@ void CheckAttention(const TrainingSettings& s) {
   }
 }
 
+// Which models a run's parts go with.
+void CheckTransformerXl(const TrainingSettings& s) {
+  Require(s.placement == "pre", "placement must be pre with model xl, not \"" + s.placement + "\"");
+  Require(
+      s.positions == "none",
+      "positions must be none with model xl, which has relative ones, not \"" + s.positions + "\"");
+  Require(s.attention == "softmax" && s.qk_norm == "off" && s.causal,
+          "model xl needs attention softmax, qk_norm off and causal on");
+  Require(s.memory_length >= 0,
+          "memory_length must be at least 0, not " + std::to_string(s.memory_length));
+  CheckPositive("table_length", s.table_length);
+}
+
+void CheckEncoderDecoder(const TrainingSettings& s) {
+  Require(s.placement == "pre" || s.placement == "post" || s.placement == "deepnorm",
+          "placement must be pre, post or deepnorm with model encdec, not \"" + s.placement + "\"");
+  Require(s.attention == "softmax" && s.qk_norm == "off" && s.causal,
+          "model encdec needs attention softmax, qk_norm off and causal on");
+  Require(s.ffn == "dense", "ffn must be dense with model encdec, not \"" + s.ffn + "\"");
+  Require(s.data == "copy" || s.data == "reverse",
+          "data must be copy or reverse with model encdec, which reads a source, not \"" + s.data +
+              "\"");
+  CheckPositive("decoder_layers", s.decoder_layers);
+}
+
+void CheckSwitch(const TrainingSettings& s) {
+  CheckChoice("switch_overflow", s.switch_overflow, {"drop", "pass"});
+  CheckPositive("experts", s.experts);
+  Require(s.placement != "normformer",
+          "placement normformer has a norm inside the feed-forward part: it does not go with ffn "
+          "switch");
+  const int64_t tokens = s.batch_size * s.sequence_length;
+  Require(SwitchCapacity(s.capacity_factor, tokens, s.experts) >= 1,
+          "capacity_factor leaves no room in an expert: floor(" +
+              std::to_string(s.capacity_factor) + " x " + std::to_string(tokens) + " tokens / " +
+              std::to_string(s.experts) + " experts) is 0");
+}
+
+// The blocks of a stack; their taps are part of the model.
+std::vector<Block> MakeBlocks(const TrainingSettings& settings, std::span<BlockTaps> taps,
+                              const Surroundings& surroundings) {
+  std::vector<Block> blocks;
+  for (size_t i = 0; i < taps.size(); ++i) {
+    blocks.emplace_back(settings, static_cast<int64_t>(i), &taps[i], surroundings);
+  }
+  return blocks;
+}
+
+// Blocks and final norm.
+Value RecordStack(const TrainingSettings& settings, std::span<const Block> blocks,
+                  std::string_view final_norm, Value embedded) {
+  const Value x = Dropout(settings.dropout, settings.seed, embedded);
+  const Value y = FindPlacement(settings.placement).RecordStack(blocks, x);
+  return settings.final_norm ? RecordNorm(settings, final_norm, y) : y;
+}
+
+Value RecordEncoder(const TrainingSettings& settings, std::span<BlockTaps> taps, Program& program) {
+  const Value embedded =
+      Embed(program, Input::kSource, PositionsOf(settings), settings.vocab_size, settings.d_model);
+  const std::vector<Block> blocks = MakeBlocks(settings, taps, {.part = Part::kEncoder});
+  return RecordStack(settings, blocks, "encoder_final_norm", embedded);
+}
+
 }  // namespace
 
 Model RecordModel(const TrainingSettings& settings, Program& program) {
   CheckModelSettings(settings);
+  program.set_precision(settings.precision == "bf16" ? Precision::kBf16 : Precision::kFp32);
   Model model;
+  const bool has_encoder = settings.model == "encdec";
+  const auto encoder_layers = static_cast<size_t>(has_encoder ? settings.layers : 0);
+  const auto layers = static_cast<size_t>(has_encoder ? settings.decoder_layers : settings.layers);
+  model.blocks.resize(encoder_layers + layers);
+  const std::span<BlockTaps> taps(model.blocks);
+  Surroundings surroundings;
+  if (has_encoder) {
+    const Value encoded = RecordEncoder(settings, taps.first(encoder_layers), program);
+    surroundings = {.part = Part::kDecoder, .encoded = encoded};
+  }
+  if (settings.model == "xl" && settings.memory_length > 0) {
+    surroundings.memory_filled = MemoryFilled(settings.memory_length, program);
+  }
   const Input input = settings.data == "gaussian" ? Input::kNumbers : Input::kTokens;
   model.embedded = Embed(program, input, PositionsOf(settings), settings.vocab_size,
                          settings.d_model, settings.tie_embeddings);
-  model.blocks.resize(static_cast<size_t>(settings.layers));
-  std::vector<Block> blocks;
-  for (int64_t i = 0; i < settings.layers; ++i) {
-    blocks.emplace_back(settings, i, &model.blocks[static_cast<size_t>(i)]);
-  }
-  Value x = Dropout(settings.dropout, settings.seed, model.embedded);
-  x = FindPlacement(settings.placement).RecordStack(blocks, x);
-  if (settings.final_norm) x = RecordNorm(settings, "final_norm", x);
+  const std::vector<Block> blocks = MakeBlocks(settings, taps.last(layers), surroundings);
+  const Value x = RecordStack(settings, blocks, "final_norm", model.embedded);
   model.logits = settings.tie_embeddings
                      ? TiedHead(program.parameters().Find("embedding/embedding"), x)
                      : Linear("output", settings.vocab_size, Role::kHead, false, x);
@@ -72,10 +147,10 @@ Model RecordModel(const TrainingSettings& settings, Program& program) {
 }
 
 void CheckModelSettings(const TrainingSettings& settings) {
-  CheckChoice("model", settings.model, {"decoder"});
+  CheckChoice("model", settings.model, {"decoder", "xl", "encdec"});
   CheckChoice("norm", settings.norm, {"layernorm", "rmsnorm", "dyt"});
   CheckChoice("qk_norm", settings.qk_norm, {"off", "rms-head", "rms-full"});
-  CheckChoice("ffn", settings.ffn, {"dense"});
+  CheckChoice("ffn", settings.ffn, {"dense", "switch"});
   CheckChoice("init", settings.init,
               {"flax", "gpt2", "xavier", "torch", "fan-in", "deepnorm", "admin"});
   FindPlacement(settings.placement);
@@ -88,7 +163,13 @@ void CheckModelSettings(const TrainingSettings& settings) {
   CheckPositive("batch_size", settings.batch_size);
   Require(settings.dropout >= 0 && settings.dropout < 1,
           "dropout must be at least 0 and below 1, not " + std::to_string(settings.dropout));
+  CheckChoice("precision", settings.precision, {"fp32", "bf16"});
   CheckAttention(settings);
+  if (settings.model == "xl") CheckTransformerXl(settings);
+  if (settings.model == "encdec") CheckEncoderDecoder(settings);
+  if (settings.ffn == "switch") CheckSwitch(settings);
+  Require(settings.data != "gaussian" || !settings.tie_embeddings,
+          "tie_embeddings needs an embedding, and data gaussian has none");
   ActivationInputs(settings.activation);
 }
 

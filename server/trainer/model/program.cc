@@ -126,6 +126,7 @@ int Program::NewState(int64_t count) {
 std::span<float> Program::State(int index) { return states_[static_cast<size_t>(index)].span(); }
 
 void Program::Forward() {
+  balance_loss_ = 0;
   for (const auto& component : components_) component->Forward();
 }
 

@@ -85,6 +85,15 @@ struct StepInputs {
 // Program::moment() in the words of RandomStream::moment.
 std::array<uint32_t, 2> MomentWords(const Moment& moment);
 
+// In which numbers matrix products are done.
+enum class Precision {
+  kFp32,
+  // As PyTorch's autocast: what goes into a product is rounded to bfloat16, sums are fp32, and the
+  // result is rounded. Gradients of weights, norms, softmax, loss, the stream and what the
+  // optimiser sees stay fp32.
+  kBf16,
+};
+
 class Program {
  public:
   // `kernels` is for tests; everything else takes the best.
@@ -103,6 +112,14 @@ class Program {
   const Kernels& kernels() const { return kernels_; }
   ParameterTable& parameters() { return parameters_; }
   Device* device() const { return device_; }  // null: the host
+
+  // To be set before recording.
+  Precision precision() const { return precision_; }
+  void set_precision(Precision precision) { precision_ = precision; }
+  // Rounds operands and results of products in place; does nothing in fp32.
+  void RoundProduct(float* x, int64_t count) const {
+    if (precision_ == Precision::kBf16) kernels_.round_to_bfloat16(x, count, x);
+  }
 
   // Recording. A value has rows() rows unless `rows` says otherwise.
   Value NewValue(int64_t width) { return NewValue(rows(), width); }
@@ -173,6 +190,11 @@ class Program {
   // Sum of the rows' losses times loss_scale(), without auxiliary losses.
   double loss() const { return loss_sum_ * loss_scale_; }
 
+  // Sum over the layers of what balances the experts of Switch layers, without its coefficient, and
+  // scaled as the loss is; 0 without such layers.
+  double balance_loss() const { return balance_loss_; }
+  void AddBalanceLoss(double loss) { balance_loss_ += loss; }
+
  private:
   struct ValueState {
     int64_t rows = 0;
@@ -209,11 +231,13 @@ class Program {
   Moment moment_;
   std::array<uint32_t, 2> moment_words_ = {0, 0};
   bool training_ = true;
+  Precision precision_ = Precision::kFp32;
   std::vector<Buffer> states_;
   int random_streams_ = 0;
   double loss_scale_ = 1;
   float loss_scale_float_ = 1;
   double loss_sum_ = 0;
+  double balance_loss_ = 0;
   StepInputs device_inputs_;
 };
 

@@ -5,6 +5,7 @@
 #define NORMLAB_SERVER_TRAINER_MODEL_COMPONENTS_COMPONENTS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "server/trainer/model/parameters.h"
@@ -44,8 +45,9 @@ Value RmsNorm(std::string_view path, double epsilon, Value x, bool gain = true);
 Value DyT(std::string_view path, double alpha, Value x, bool gain = true);
 
 // x W + b with W [in, out], drawn as its role says; parameters PATH/kernel and, if `bias`,
-// PATH/bias.
-Value Linear(std::string_view path, int64_t out, Role role, bool bias, Value x);
+// PATH/bias. Done in the program's precision unless another is given.
+Value Linear(std::string_view path, int64_t out, Role role, bool bias, Value x,
+             std::optional<Precision> precision = std::nullopt);
 
 // Rotary positions (Su et al. 2021): in q and k of qkv [rows, 3 width], columns 2i and 2i + 1 of
 // every head are turned by the angle t / 10000^(2i / (width / heads)) at position t. v stays.

@@ -88,6 +88,14 @@ struct Kernels {
                              long heads, bool causal, bool accumulate, float* qkv_gradient,
                              float* scratch);
 
+  // row = softmax of scale * row.
+  void (*softmax_of_row)(float scale, long count, float* row);
+  // From the gradient of such a softmax p to that of the row, in place.
+  void (*softmax_gradient_of_row)(const float* p, float scale, long count, float* gradient);
+
+  // The nearest bfloat16, ties to even; NaN stays NaN. x and y may be the same.
+  void (*round_to_bfloat16)(const float* x, long count, float* y);
+
   // The 128 random bits of a counter of 128 under a key of 64: Philox-4x32-10 (Salmon et al. 2011).
   void (*philox)(const unsigned* counter, const unsigned* key, unsigned* bits);
 

@@ -8,6 +8,7 @@
 #include "server/trainer/model/kernels/product.h"
 #include "server/trainer/model/kernels/rows.h"
 #include "server/trainer/model/kernels/scaling.h"
+#include "server/trainer/model/kernels/softmax.h"
 #include "server/trainer/model/kernels/vector.h"
 
 namespace normlab::trainer {
@@ -190,6 +191,9 @@ const Kernels NORMLAB_KERNEL_TABLE = {
     .swiglu_backward = SwigluBackward,
     .attention_forward = AttentionForward,
     .attention_backward = AttentionBackward,
+    .softmax_of_row = SoftmaxOfRow,
+    .softmax_gradient_of_row = SoftmaxGradientOfRow,
+    .round_to_bfloat16 = RoundToBfloat16,
     .philox = Philox,
     .dropout = Dropout,
     .softmax_forward = SoftmaxForward,

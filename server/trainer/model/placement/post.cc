@@ -8,7 +8,10 @@ namespace {
 class Post final : public Placement {
  public:
   Value RecordBlock(const Block& b, Value x) const override {
-    const Value u = b.Norm("attention_norm", x + b.Branch(b.Attention(x)));
+    Value u = b.Norm("attention_norm", x + b.Branch(b.Attention(x)));
+    if (b.part() == Part::kDecoder) {
+      u = b.Norm("cross_attention_norm", u + b.Branch(b.CrossAttention(u)));
+    }
     return b.Norm("mlp_norm", u + b.Branch(b.FeedForward(u)));
   }
 };

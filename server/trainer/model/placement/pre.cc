@@ -8,7 +8,10 @@ namespace {
 class Pre final : public Placement {
  public:
   Value RecordBlock(const Block& b, Value x) const override {
-    const Value u = x + b.Branch(b.Attention(b.Norm("attention_norm", x)));
+    Value u = x + b.Branch(b.Attention(b.Norm("attention_norm", b.WithMemory(x))));
+    if (b.part() == Part::kDecoder) {
+      u = u + b.Branch(b.CrossAttention(b.Norm("cross_attention_norm", u)));
+    }
     return u + b.Branch(b.FeedForward(b.Norm("mlp_norm", u)));
   }
 };
