@@ -63,7 +63,10 @@ Learner::Learner(const TrainingSettings& settings) : settings_(settings) {
 }
 
 void Learner::RecordShares() {
-  const int64_t count = std::min(settings_.threads, settings_.batch_size);
+  // Experts have room for tokens of the whole batch, so Switch layers need it in one program;
+  // threads then help inside large products only.
+  const bool whole = settings_.ffn == "switch";
+  const int64_t count = whole ? 1 : std::min(settings_.threads, settings_.batch_size);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t begin = settings_.batch_size * i / count;
     const int64_t end = settings_.batch_size * (i + 1) / count;
@@ -90,10 +93,14 @@ double Learner::ComputeGradients(int64_t step, std::span<const Batch> batches) {
   if (counted == 0) throw std::runtime_error("no target of the step counts in the loss");
   for (Share& share : shares_) std::ranges::fill(share.gradients.span(), 0.0f);
   double loss = 0;
+  balance_loss_ = 0;
   for (size_t i = 0; i < batches.size(); ++i) {
     const Moment moment = {.step = step, .batch = static_cast<int64_t>(i)};
     AddGradients(batches[i], moment, 1.0 / static_cast<double>(counted));
-    for (const Share& share : shares_) loss += share.program->loss();
+    for (const Share& share : shares_) {
+      loss += share.program->loss();
+      balance_loss_ += share.program->balance_loss();
+    }
   }
   SumShares();
   return loss;

@@ -34,6 +34,11 @@ class Learner {
   // cross-entropy over all targets that count, not a mean of the batches' means.
   double ComputeGradients(int64_t step, std::span<const Batch> batches);
 
+  // Of the last ComputeGradients(): the balance loss of Switch layers, summed over the layers,
+  // without its coefficient, as a mean over the batches; see SwitchLayer(). The loss trained on is
+  // the cross-entropy plus balance_coefficient times this.
+  double balance_loss() const { return balance_loss_; }
+
   // Mean cross-entropy over all targets of these batches that count, with dropout off and without
   // memory of what was trained on. Leaves no trace in the training.
   double Evaluate(std::span<const Batch> batches);
@@ -87,6 +92,7 @@ class Learner {
   std::vector<Share> shares_;
   Buffer weights_;
   std::unique_ptr<Optimizer> optimizer_;
+  double balance_loss_ = 0;
 };
 
 }  // namespace normlab::trainer

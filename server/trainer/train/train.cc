@@ -88,6 +88,7 @@ class Training {
   Diagnostics diagnostics_;
   Probes probes_;
   uint32_t series_count_ = 0;
+  uint32_t balance_series_ = 0;
   uint32_t validation_series_ = 0;
   uint32_t diagnostics_series_ = 0;
   uint32_t probes_series_ = 0;
@@ -125,6 +126,9 @@ Result Training::Run() {
   observer_.OnModel({.parameter_count = learner_.parameters().parameter_count(),
                      .instruction_set = BestKernels().instruction_set});
   DeclareSeries(StepSeriesNames());
+  if (settings_.ffn == "switch") {
+    balance_series_ = DeclareSeries(std::array{std::string("balance_loss")});
+  }
   if (settings_.validate_every > 0) {
     validation_series_ = DeclareSeries(std::array{std::string("validation_loss")});
   }
@@ -180,6 +184,7 @@ std::optional<Result> Training::Step(int64_t step) {
                      loss, gradient_norm, learning_rate, seconds * 1e3,
                      static_cast<double>(tokens) / seconds, static_cast<double>(non_finite),
                      spikes_.IsSpike(loss) ? 1.0 : 0.0});
+  if (settings_.ffn == "switch") Observe(balance_series_, std::array{learner_.balance_loss()});
   // Unlike the loss, of the weights after the update: at the last step, of the finished model.
   if (!diverged && IsDue(settings_.validate_every, step)) {
     Observe(validation_series_, std::array{learner_.Evaluate(data_->Validation())});

@@ -72,8 +72,8 @@ TEST(Attend, AQueryThatSeesNoKeyGivesZerosAndSendsNothingBack) {
   EXPECT_TRUE(std::ranges::all_of(gradient, [](float v) { return std::isfinite(v); }));
 }
 
-// With zero weights the feed-forward branch is its bias, here the first unit vector e_0: the block is
-// N(alpha n + e_0) with n = N(x), from which alpha can be read.
+// With zero weights the feed-forward branch is its bias, here the first unit vector e_0: the block
+// is N(alpha n + e_0) with n = N(x), from which alpha can be read.
 TEST(EncoderDecoder, DeepNormHasItsOwnAlphaInEachStack) {
   TrainingSettings settings = SmallEncoderDecoder("deepnorm");
   settings.layers = 3;

@@ -1,0 +1,79 @@
+// The theory's model (Xiong et al. 2020) at initialisation: the gradient of the last block's second
+// feed-forward matrix falls with depth in Pre-Norm and not in Post-Norm.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "server/trainer/model/initialization.h"
+#include "tests/unit/trainer/model_run.h"
+
+namespace normlab::trainer {
+namespace {
+
+TrainingSettings Theory(const std::string& placement, int64_t layers) {
+  TrainingSettings s;
+  s.placement = placement;
+  s.final_norm = placement == "pre";
+  s.layers = layers;
+  s.d_model = 128;
+  s.ffn_width = 128;
+  s.heads = 1;
+  s.attention = "uniform";
+  s.causal = false;
+  s.bias = false;
+  s.activation = "relu";
+  s.norm_gain = false;
+  s.norm_epsilon = 1e-12;
+  s.positions = "none";
+  s.init = "fan-in";
+  s.data = "gaussian";
+  s.batch_size = 8;
+  s.sequence_length = 16;
+  s.vocab_size = 64;
+  return s;
+}
+
+double LastGradientNorm(TrainingSettings settings, uint32_t seed) {
+  settings.seed = seed;
+  ModelRun run(settings);
+  InitializeParameters(settings, run.table(), run.all_weights());
+  Batch& batch = run.program().inputs();
+  batch.inputs = RandomValues(8 * 16 * 128, 100 + seed);
+  std::mt19937 engine(seed);
+  for (int32_t& target : batch.targets) target = static_cast<int32_t>(engine() % 64);
+  run.ForwardAndBack();
+  double squares = 0;
+  const std::string last = "block_" + std::to_string(settings.layers - 1) + "/mlp_out/kernel";
+  for (const float g : run.gradient(last)) squares += static_cast<double>(g) * g;
+  return std::sqrt(squares);
+}
+
+TEST(InitGradients, OfTheLastBlockAreThoseOfAnIndependentProgram) {
+  struct Case {
+    const char* placement;
+    int64_t layers;
+    double expected;  // mean of four other seeds
+  };
+  for (const Case& c : {Case{"pre", 6, 0.350}, Case{"pre", 12, 0.263}, Case{"post", 6, 0.875},
+                        Case{"post", 12, 0.958}}) {
+    double sum = 0;
+    double squares = 0;
+    for (const uint32_t seed : {1u, 2u, 3u, 4u}) {
+      const double norm = LastGradientNorm(Theory(c.placement, c.layers), seed);
+      sum += norm;
+      squares += norm * norm;
+    }
+    const double mean = sum / 4;
+    const double spread = std::sqrt((squares / 4 - mean * mean) * 4 / 3);
+    // Two means of four seeds are a standard deviation of spread / sqrt(2) apart.
+    EXPECT_NEAR(mean, c.expected, 3 * spread / std::sqrt(2.0)) << c.placement << " " << c.layers;
+    EXPECT_LT(spread, 0.1 * mean);
+  }
+}
+
+}  // namespace
+}  // namespace normlab::trainer

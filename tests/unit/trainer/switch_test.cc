@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "server/trainer/model/components/components.h"
 #include "server/trainer/train/learner.h"
 #include "tests/unit/trainer/model_run.h"
 
