@@ -50,8 +50,9 @@ Value Block::Experts(Value x) const {
       .capacity = SwitchCapacity(settings_.capacity_factor, x.rows(), settings_.experts),
       .pass = settings_.switch_overflow == "pass",
       .balance_coefficient = settings_.balance_coefficient};
+  // In fp32 also in a bf16 run, as in the paper: a choice by rounded numbers is unstable.
   const Value logits =
-      Linear(Path("router"), settings_.experts, Role::kInput, settings_.bias, x, Precision::kFp32);
+      Linear(Path("router"), settings_.experts, Role::kInput, false, x, Precision::kFp32);
   return SwitchLayer(options, logits, x, [&](int64_t e, Value inputs) {
     const std::string expert = "expert_" + std::to_string(e) + "/";
     return OutputOf(expert, HiddenOf(expert, inputs));

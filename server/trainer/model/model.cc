@@ -63,6 +63,9 @@ void CheckTransformerXl(const TrainingSettings& s) {
   Require(s.memory_length >= 0,
           "memory_length must be at least 0, not " + std::to_string(s.memory_length));
   CheckPositive("table_length", s.table_length);
+  Require(s.accumulate == 1,
+          "accumulate must be 1 with model xl, which remembers one batch a step");
+  Require(s.data != "gaussian", "data gaussian does not go with model xl");
 }
 
 void CheckEncoderDecoder(const TrainingSettings& s) {
@@ -74,6 +77,8 @@ void CheckEncoderDecoder(const TrainingSettings& s) {
   Require(s.data == "copy" || s.data == "reverse",
           "data must be copy or reverse with model encdec, which reads a source, not \"" + s.data +
               "\"");
+  Require(!s.tie_embeddings,
+          "tie_embeddings does not go with model encdec, which has two embeddings");
   CheckPositive("decoder_layers", s.decoder_layers);
 }
 

@@ -242,11 +242,11 @@ TEST_P(ModelsAutogradTest, CrossAttention) {
 
 // --- Switch -------------------------------------------------------------------------------------
 
-// Parameters: router kernel and bias, then four for each expert.
+// Parameters: the router's kernel, then four for each expert.
 torch::Tensor ReferenceSwitch(const torch::Tensor& x, const Tensors& p, int64_t capacity,
                               bool pass) {
   const torch::Tensor rows = x.flatten(0, 1);
-  const torch::Tensor probabilities = (rows.matmul(p[0]) + p[1]).softmax(-1);
+  const torch::Tensor probabilities = rows.matmul(p[0]).softmax(-1);
   const torch::Tensor chosen = probabilities.argmax(-1);
   std::vector<int64_t> taken(static_cast<size_t>(probabilities.size(-1)));
   Tensors results;
@@ -255,8 +255,8 @@ torch::Tensor ReferenceSwitch(const torch::Tensor& x, const Tensors& p, int64_t 
     torch::Tensor result = pass ? rows[row] : torch::zeros_like(rows[row]);
     if (taken[e]++ < capacity) {
       const torch::Tensor hidden =
-          torch::relu(rows[row].unsqueeze(0).matmul(p[2 + 4 * e]) + p[3 + 4 * e]);
-      result = (hidden.matmul(p[4 + 4 * e]) + p[5 + 4 * e])[0];
+          torch::relu(rows[row].unsqueeze(0).matmul(p[1 + 4 * e]) + p[2 + 4 * e]);
+      result = (hidden.matmul(p[3 + 4 * e]) + p[4 + 4 * e])[0];
     }
     results.push_back(probabilities[row][static_cast<int64_t>(e)] * result);
   }
