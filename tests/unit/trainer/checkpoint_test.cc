@@ -139,6 +139,27 @@ const Case kCases[] = {
        s.placement = "post";
        s.final_norm = false;
      }},
+    {"TransformerXl",
+     [](TrainingSettings& s) {
+       s.model = "xl";
+       s.positions = "none";
+       s.memory_length = 11;
+       s.data = "text";
+       s.text_order = "sequential";
+     }},
+    {"Switch", Set(&TrainingSettings::ffn, "switch")},
+    {"EncoderDecoder",
+     [](TrainingSettings& s) {
+       s.model = "encdec";
+       s.decoder_layers = 1;
+       s.data = "reverse";
+     }},
+    {"Bf16", Set(&TrainingSettings::precision, "bf16")},
+    {"RotarySwiglu",
+     [](TrainingSettings& s) {
+       s.positions = "rotary";
+       s.activation = "swiglu";
+     }},
 };
 
 class ResumeTest : public CheckpointTest,
