@@ -95,6 +95,14 @@ void CheckSwitch(const TrainingSettings& s) {
               std::to_string(s.experts) + " experts) is 0");
 }
 
+// What is written for the host's memory only.
+void CheckDevice(const TrainingSettings& s, const Program& program) {
+  if (program.device() == nullptr) return;
+  Require(
+      s.model == "decoder" && s.ffn == "dense" && s.precision == "fp32",
+      "only model decoder with ffn dense and precision fp32 runs on a device other than the CPU");
+}
+
 // The blocks of a stack; their taps are part of the model.
 std::vector<Block> MakeBlocks(const TrainingSettings& settings, std::span<BlockTaps> taps,
                               const Surroundings& surroundings) {
@@ -124,6 +132,7 @@ Value RecordEncoder(const TrainingSettings& settings, std::span<BlockTaps> taps,
 
 Model RecordModel(const TrainingSettings& settings, Program& program) {
   CheckModelSettings(settings);
+  CheckDevice(settings, program);
   program.set_precision(settings.precision == "bf16" ? Precision::kBf16 : Precision::kFp32);
   Model model;
   const bool has_encoder = settings.model == "encdec";
