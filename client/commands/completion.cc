@@ -61,7 +61,7 @@ std::string Bash(const CLI::App& program) {
     // The presets are the server's: it is asked, and when it is away only flags are offered.
     const bool preset = command->get_name() == "preset";
     script += fmt::format("    {}) COMPREPLY=($(compgen -W \"{}{}\" -- \"$word\")) ;;\n",
-                          command->get_name(), preset ? "$(normlab preset --names 2>&-) " : "",
+                          command->get_name(), preset ? "$(normlab preset --names 2>/dev/null) " : "",
                           Words(FlagsOf(*command, program)));
   }
   script += fmt::format("    *) COMPREPLY=($(compgen -W '{}' -- \"$word\")) ;;\n",

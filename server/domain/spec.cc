@@ -52,6 +52,13 @@ int64_t WarmupSteps(const RunSpec& spec) {
   return std::max<int64_t>(1, steps);
 }
 
+// Tokens of a batch that one expert takes.
+double SwitchRoom(const RunSpec& spec) {
+  const double tokens =
+      static_cast<double>(spec.batch_size()) * static_cast<double>(spec.sequence_length());
+  return std::floor(spec.capacity_factor() * tokens / static_cast<double>(spec.experts()));
+}
+
 // Parts that exclude each other, each with the way out.
 void CheckParts(const RunSpec& spec, std::vector<FieldViolation>& wrong) {
   const auto refuse = [&wrong](bool when, const char* field, std::string what) {
@@ -84,6 +91,8 @@ void CheckParts(const RunSpec& spec, std::vector<FieldViolation>& wrong) {
   refuse(spec.ffn() == "switch" && encdec, "ffn", "switch layers are for models decoder and xl");
   refuse(spec.ffn() == "switch" && spec.placement() == "normformer", "ffn",
          "normformer has a norm inside its dense feed-forward layer; use ffn dense");
+  refuse(spec.ffn() == "switch" && SwitchRoom(spec) < 1, "capacity_factor",
+         "leaves no room in an expert: floor(capacity_factor x tokens / experts) is 0");
   refuse(encdec && !IsOneOf(spec.data(), {"copy", "reverse"}), "data",
          "model encdec reads a source; use data copy or reverse");
   refuse(encdec && spec.vocab_size() < 4, "vocab_size", "copy and reverse need at least 4");

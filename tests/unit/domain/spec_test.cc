@@ -127,6 +127,7 @@ TEST(SpecTest, PartsThatExcludeEachOtherAreRefused) {
       {{{"attention", "uniform"}, {"heads", "1"}, {"qk_norm", "rms-head"}}, "qk_norm"},
       {{{"positions", "rotary"}, {"heads", "64"}}, "positions"},
       {{{"ffn", "switch"}, {"placement", "normformer"}}, "ffn"},
+      {{{"ffn", "switch"}, {"experts", "1000"}}, "capacity_factor"},
       {{{"schedule", "noam"}}, "warmup_steps"},
       {{{"schedule", "cosine"}, {"learning_rate_floor", "1"}}, "learning_rate_floor"},
       {{{"init", "deepnorm"}}, "init"},
