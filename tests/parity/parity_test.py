@@ -96,10 +96,12 @@ def compare_start(engine, folder, run, config):
     total = sum(value.size for value in theirs.values())
     check(different == 0, f"{label}: {different} of {total} initial weights differ")
 
-    tokens = np.fromfile(f"{prefix}.tokens", dtype="<i4")
-    tokens = tokens.reshape(config.steps, 2, config.batch, config.time)
+    shape = (config.steps, config.batch, config.time)
+    tokens, targets = (
+        np.fromfile(f"{prefix}.{name}", dtype="<i4").reshape(shape) for name in ("tokens", "targets")
+    )
     equal = all(
-        (tokens[step, 0] == source).all() and (tokens[step, 1] == target).all()
+        (tokens[step] == source).all() and (targets[step] == target).all()
         for step, (source, target) in zip(range(config.steps), article_jax.make_batches(config))
     )
     check(equal, f"{label}: {config.steps} batches are equal")
