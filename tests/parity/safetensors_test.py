@@ -36,6 +36,7 @@ SETTINGS = {
     "sequence_length": 8,
     "batch_size": 6,
     "steps": 10,
+    "learning_rate": 0.02,
 }
 
 failures = []
