@@ -33,9 +33,9 @@
 #include <vector>
 
 #include "server/trainer/train/data.h"
+#include "server/trainer/train/first_weights.h"
 #include "server/trainer/train/learner.h"
 #include "server/trainer/train/safetensors.h"
-#include "server/trainer/train/weights.h"
 #include "server/trainer/trainer.h"
 
 namespace normlab::trainer {
@@ -292,15 +292,9 @@ void AppendBatch(const std::string& prefix, const Batch& batch) {
   Append<float>(prefix, "inputs", batch.inputs);
 }
 
-// The weights a run of these settings starts from.
-void LoadInitialWeights(const TrainingSettings& settings, Learner& learner) {
-  if (settings.init_file.empty()) return;
-  LoadWeights(settings.init_file, settings.allow_missing, learner.parameters(), learner.weights());
-}
-
 void SaveInit(const Options& options) {
   Learner learner(options.settings);
-  LoadInitialWeights(options.settings, learner);
+  SetFirstWeights(options.settings, learner);
   std::vector<TensorToWrite> tensors;
   for (const Parameter& parameter : learner.parameters().all()) {
     const std::span<const float> values = learner.weights().subspan(
@@ -334,7 +328,7 @@ void Dump(const Options& options) {
     std::remove((prefix + "." + name).c_str());
   }
   Learner learner(settings);
-  LoadInitialWeights(settings, learner);
+  SetFirstWeights(settings, learner);
   std::ofstream names(prefix + ".txt");
   for (const Parameter& parameter : learner.parameters().all()) {
     names << parameter.path;

@@ -9,16 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "server/trainer/model/admin_profile.h"
 #include "server/trainer/train/checkpoint.h"
 #include "server/trainer/train/data.h"
 #include "server/trainer/train/diagnostics.h"
+#include "server/trainer/train/first_weights.h"
 #include "server/trainer/train/learner.h"
 #include "server/trainer/train/probes.h"
 #include "server/trainer/train/schedule.h"
 #include "server/trainer/train/spike.h"
 #include "server/trainer/train/threads.h"
-#include "server/trainer/train/weights.h"
 #include "server/trainer/trainer.h"
 
 namespace normlab::trainer {
@@ -110,16 +109,7 @@ Training::Training(const TrainingSettings& settings, Observer& observer)
     first_step_ = LoadCheckpoint(settings.resume_from, State()) + 1;
     return;
   }
-  if (settings.init == "admin") {
-    // The first batch, drawn apart so that training still begins with it.
-    Batch batch;
-    MakeDataSource(settings)->Next(batch);
-    ProfileAdmin(settings, learner_.parameters(), learner_.weights(), batch);
-  }
-  if (!settings.init_file.empty()) {
-    LoadWeights(settings.init_file, settings.allow_missing, learner_.parameters(),
-                learner_.weights());
-  }
+  SetFirstWeights(settings, learner_);
 }
 
 Result Training::Run() {
