@@ -1,4 +1,4 @@
-"""Compares how the engine trains with PyTorch: update rules, schedules, clipping, accumulation, bf16.
+"""Compares how the engine trains with PyTorch: update rules, schedules, clipping, accumulation.
 
     python training_test.py --engine path/to/normlab-train-csv [--torch .../site-packages/torch]
 
