@@ -167,12 +167,15 @@ double BlockValues(const RunSpec& spec, const Sizes& s) {
     const double keys = s.time + s.memory;
     values += 5 * s.d + static_cast<double>(spec.heads()) * keys;  // qkv, heads, output, softmax
     if (spec.qk_norm() != "off" || spec.positions() == "rotary") values += 3 * s.d;
-    if (spec.model() == "xl") values += 2 * s.d * s.memory / s.time + s.d;
+    // Memory and stream side by side, both normalised; keys and values of both.
+    if (spec.model() == "xl") values += 4 * s.d * s.memory / s.time + s.d;
   }
   const double hidden = spec.activation() == "swiglu" ? 3 : 2;
   const double room = spec.ffn() == "switch" ? std::max(1.0, spec.capacity_factor()) : 1;
   values += room * (hidden * s.ffn + s.d);
   if (spec.ffn() == "switch") values += 2 * s.d;  // gathered and scattered
+  // Rounded copies of what goes into each product and of the gradients that come back.
+  if (spec.precision() == "bf16") values += 8 * s.d + hidden * s.ffn;
   if (spec.dropout() > 0) values += 2 * s.d;
   if (spec.residual_scale() != 1) values += 2 * s.d;
   return values;
@@ -219,11 +222,12 @@ double MemoryBytes(const RunSpec& spec) {
   const Sizes s(spec);
   // In units of the parameters: weights, gradients of each thread, moments, and what diagnosing
   // keeps of the weights before an update.
-  double copies = 1 + static_cast<double>(std::min(spec.threads(), spec.batch_size()));
+  const auto threads = static_cast<double>(std::min(spec.threads(), spec.batch_size()));
+  double copies = 1 + threads;
   copies += spec.optimizer() == "sgd" ? 1 : 2;
   if (spec.diagnose_every() > 0) copies += 1;
   if (spec.probe_every() > 0) copies += 1;
-  if (spec.precision() == "bf16") copies += 0.5;
+  if (spec.precision() == "bf16") copies += threads;  // each rounds the weights for itself
   const double blocks = (s.layers + s.decoder_layers) * BlockValues(spec, s) +
                         s.decoder_layers * CrossAttentionValues(spec, s);
   const double ends = 2 * s.d + 2 * s.vocab;  // embedding and last norm; logits, probabilities

@@ -24,8 +24,8 @@ double FlopsPerStep(const v1::RunSpec& effective);
 
 // Memory of the trainer's process in bytes: weights, gradients of each thread, the optimiser's
 // moments, the values of one step with the gradients alive at a time, and what the process has
-// before any model (LibTorch above all). Measured resident memory lies within 15 %; docs/presets.md
-// has the table.
+// before any model (LibTorch above all). Measured resident memory lies within 10 %;
+// docs/model_size.md has the table.
 double MemoryBytes(const v1::RunSpec& effective);
 
 // The three in a run's summary.
