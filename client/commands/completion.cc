@@ -60,9 +60,9 @@ std::string Bash(const CLI::App& program) {
   for (const CLI::App* command : program.get_subcommands({})) {
     // The presets are the server's: it is asked, and when it is away only flags are offered.
     const bool preset = command->get_name() == "preset";
-    script += fmt::format("    {}) COMPREPLY=($(compgen -W \"{}{}\" -- \"$word\")) ;;\n",
-                          command->get_name(), preset ? "$(normlab preset --names 2>/dev/null) " : "",
-                          Words(FlagsOf(*command, program)));
+    script += fmt::format(
+        "    {}) COMPREPLY=($(compgen -W \"{}{}\" -- \"$word\")) ;;\n", command->get_name(),
+        preset ? "$(normlab preset --names 2>/dev/null) " : "", Words(FlagsOf(*command, program)));
   }
   script += fmt::format("    *) COMPREPLY=($(compgen -W '{}' -- \"$word\")) ;;\n",
                         Words(CommandNames(program)));

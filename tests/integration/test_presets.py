@@ -54,7 +54,8 @@ class Presets(ServerTest):
     def test_the_stream_of_some_placements(self):
         report, table = self.run_preset("stream-growth", "--only", "placement=pre,post,lns",
                                         "--only", "seed=1")
-        pre, post = ([float(table[name, "flax", "1", str(block)]["value"]) for block in range(1, 13)]
+        blocks = [str(block) for block in range(1, 13)]
+        pre, post = ([float(table[name, "flax", "1", block]["value"]) for block in blocks]
                      for name in ("pre", "post"))
         for block in range(1, 12):
             self.assertGreater(pre[block], pre[block - 1])
