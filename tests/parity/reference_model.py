@@ -91,34 +91,39 @@ ACTIVATIONS = {
 }
 
 
-def product(config, a, b):
-    """a @ b in the run's precision."""
-    return a @ b if config.precision == "fp32" else RoundedProduct.apply(a, b)
+def product(config, a, b, bias=None):
+    """a @ b + bias in the run's precision."""
+    if config.precision == "bf16":
+        return RoundedProduct.apply(a, b, bias)
+    return a @ b if bias is None else a @ b + bias
 
 
 class RoundedProduct(torch.autograd.Function):
-    """a @ b as under PyTorch's autocast to bfloat16: factors and results are rounded, also those of
-    the way back; only the gradient of a weight matrix (which has no batch) is not."""
+    """a @ b + bias as under PyTorch's autocast to bfloat16: what goes in and what comes out is
+    rounded, also on the way back; only the gradients of weights (which have no batch) are not."""
 
     @staticmethod
     def round(x):
         return x.to(torch.bfloat16).to(x.dtype)
 
     @staticmethod
-    def forward(context, a, b):
+    def forward(context, a, b, bias):
         a, b = RoundedProduct.round(a), RoundedProduct.round(b)
         context.save_for_backward(a, b)
-        return RoundedProduct.round(a @ b)
+        context.has_bias = bias is not None
+        return RoundedProduct.round(a @ b + (RoundedProduct.round(bias) if context.has_bias else 0))
 
     @staticmethod
     def backward(context, gradient):
         a, b = context.saved_tensors
         gradient = RoundedProduct.round(gradient)
         of_a = RoundedProduct.round(gradient @ b.transpose(-1, -2))
-        of_b = a.transpose(-1, -2) @ gradient
+        of_bias = gradient.flatten(0, -2).sum(0) if context.has_bias else None
         if b.dim() == 2:
-            return of_a, of_b.flatten(0, -3).sum(0)
-        return of_a, RoundedProduct.round(of_b)
+            of_b = a.flatten(0, -2).T @ gradient.flatten(0, -2)
+        else:
+            of_b = RoundedProduct.round(a.transpose(-1, -2) @ gradient)
+        return of_a, of_b, of_bias
 
 
 class Weights:
@@ -144,8 +149,7 @@ class Weights:
 
 def linear(config, weights, x):
     """x W + b with W [in, out]."""
-    y = product(config, x, weights["kernel"])
-    return y + weights["bias"] if "bias" in weights else y
+    return product(config, x, weights["kernel"], weights.named("bias").get("bias"))
 
 
 def norm(config, weights, x):
