@@ -1,6 +1,6 @@
 """Compares Transformer-XL, Switch layers and the encoder-decoder with PyTorch in double precision.
 
-    python architectures_test.py --engine path/to/normlab-train-csv [--torch .../site-packages/torch]
+    python architectures_test.py --engine path/to/normlab-train-csv [--torch .../torch]
 
 What is compared is as in placements_test.py.
 """

@@ -1,12 +1,12 @@
 """Compares bf16 runs with PyTorch in double precision that rounds where autocast rounds.
 
-    python bfloat16_test.py --engine path/to/normlab-train-csv [--torch .../site-packages/torch]
+    python bfloat16_test.py --engine path/to/normlab-train-csv [--torch .../torch]
 
-A sum that is near the middle between two bfloat16 numbers falls to one side in double precision and may
-fall to the other in fp32, so two correct programs part by single roundings (2^-9 of a number) from
-the first step on, and after a few steps every rounding is another. What shows that the same things are
-rounded is the first step: its gradient has to be much nearer to the rounding reference than to the one
-that rounds nothing. The curve then only has to stay within a few roundings.
+A sum that is near the middle between two bfloat16 numbers falls to one side in double precision and
+may fall to the other in fp32, so two correct programs part by single roundings (2^-9 of a number)
+from the first step on, and after a few steps every rounding is another. What shows that the same
+things are rounded is the first step: its gradient has to be much nearer to the rounding reference
+than to the one that rounds nothing. The curve then only has to stay within a few roundings.
 """
 
 import dataclasses
@@ -58,7 +58,7 @@ def compare(name, config, folder):
     near, far = distances["bf16"], distances["fp32"]
     checks.check(
         near < far / 3,
-        f"{name}: gradient within {near:.0e} of what rounds alike, {far:.0e} of what does not round",
+        f"{name}: gradient within {near:.0e} of what rounds alike, {far:.0e} of what does not",
     )
     ours = engine.train(ARGUMENTS.engine, config, init_file=file)
     loss, norm = curve_errors(ours, ReferenceRun(config, weights).train(steps))

@@ -1,4 +1,4 @@
-"""What the parity tests share: PyTorch from where the build found it, and checks that are counted."""
+"""What the parity tests share: PyTorch from where the build found it, and checks, counted."""
 
 import argparse
 import os

@@ -70,9 +70,9 @@ def curve_errors(ours, theirs):
 
 
 def gradient_errors(ours, theirs):
-    """{path: largest error over the tensor's largest entry}. A tensor with entries below a hundredth
-    of the whole gradient's norm is what is left of large terms that cancel: it is measured against
-    that hundredth."""
+    """{path: largest error over the tensor's largest entry}. A tensor with entries below a
+    hundredth of the whole gradient's norm is what is left of large terms that cancel: it is
+    measured against that hundredth."""
     assert ours.keys() == theirs.keys()
     norm = math.sqrt(sum((value**2).sum() for value in theirs.values()))
     return {
@@ -91,15 +91,15 @@ class Compared:
     curve: list  # of (loss, gradient norm, learning rate)
 
     def errors_of(self, config, logits=decoder_logits, steps=None):
-        """Errors of the curve against another reference: another configuration, or other formulas."""
+        """Errors of the curve against another reference: other settings or formulas."""
         return curve_errors(
             self.curve, ReferenceRun(config, self.weights, logits).train(self.steps[:steps])
         )
 
 
 def compare(name, config, folder, program, make_logits=lambda: decoder_logits, limits=Limits()):
-    """Checks a case. `make_logits` returns the model as a function of (config, tensors, batch); it is
-    called for every run, because a model may remember."""
+    """Checks a case. `make_logits` returns the model as a function of (config, tensors, batch);
+    it is called for every run, because a model may remember."""
     drawn = engine.dump(program, folder, config)
     weights = away_from_special_values(drawn.weights, seed=zlib.crc32(name.encode()))
     file = str(Path(folder) / "weights.safetensors")

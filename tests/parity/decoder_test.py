@@ -1,9 +1,10 @@
 """Compares the engine with PyTorch in double precision: every part of the decoder by itself.
 
-    python decoder_test.py --engine path/to/normlab-train-csv [--torch .../site-packages/torch]
+    python decoder_test.py --engine path/to/normlab-train-csv [--torch .../torch]
 
-What is compared is as in placements_test.py; here the placement is `pre` unless a name says otherwise,
-and one setting differs from the small model. Two cases have the size of the article's model.
+What is compared is as in placements_test.py; here the placement is `pre` unless a name says
+otherwise, and one setting differs from the small model. Two cases have the size of the article's
+model.
 """
 
 import dataclasses

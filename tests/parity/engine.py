@@ -30,7 +30,8 @@ def run(engine, options):
 def train(engine, config, **more):
     """[(loss, gradient norm, learning rate)] of each step."""
     rows = csv.DictReader(run(engine, arguments(config, **more)).splitlines())
-    return [tuple(float(row[c]) for c in ("loss", "gradient_norm", "learning_rate")) for row in rows]
+    columns = ("loss", "gradient_norm", "learning_rate")
+    return [tuple(float(row[column]) for column in columns) for row in rows]
 
 
 def split_by_shape(prefix, name):
@@ -88,5 +89,5 @@ def dump(engine, folder, config, **more):
 
 
 def write_weights(path, tensors):
-    arrays = {name: np.ascontiguousarray(value, dtype=np.float32) for name, value in tensors.items()}
+    arrays = {name: np.ascontiguousarray(value, np.float32) for name, value in tensors.items()}
     safetensors.numpy.save_file(arrays, path)

@@ -1,10 +1,11 @@
 """Checks what the engine draws as initial weights against the distributions that `init` names.
 
-    python initialization_test.py --engine path/to/normlab-train-csv [--torch .../site-packages/torch]
+    python initialization_test.py --engine path/to/normlab-train-csv [--torch .../torch]
 
-Every tensor is compared with its distribution: the shape by a Kolmogorov-Smirnov test, the scale by its
-mean square, whose distribution is known as well. (`flax` is compared with Flax itself, bit for bit, in
-parity_test.py.) The omegas of `admin` are compared with the profiling forward done by PyTorch.
+Every tensor is compared with its distribution: the shape by a Kolmogorov-Smirnov test, the scale by
+its mean square, whose distribution is known as well. (`flax` is compared with Flax itself, bit for
+bit, in parity_test.py.) The omegas of `admin` are compared with the profiling forward done by
+PyTorch.
 """
 
 import dataclasses
@@ -106,7 +107,7 @@ def expected_xavier(config):
 
 
 def expected_torch(config):
-    """The distributions of torch.nn.Linear and torch.nn.Embedding, measured on the real ones below."""
+    """The distributions of torch.nn.Linear and torch.nn.Embedding, as the oracle's check shows."""
     biases = {
         name.replace("kernel", "bias") if "/" in name else f"{name} bias": fans
         for name, fans in kernel_shapes(config).items()
@@ -215,7 +216,7 @@ def check_independence(init, weights, drawn):
         correlations = np.corrcoef(tensors) - np.eye(len(tensors))
         largest = max(largest, abs(correlations).max() * math.sqrt(len(tensors[0])))
     # Of a correlation of n independent pairs, sqrt(n) times it is a standard normal.
-    checks.check(largest < 6, f"{init}: every matrix is drawn anew (correlation {largest:.1f} sigma)")
+    checks.check(largest < 6, f"{init}: no copies (correlation {largest:.1f} sigma)")
 
 
 def check_distributions(init, folder):
@@ -229,15 +230,15 @@ def check_distributions(init, folder):
     p, sigma = min(p for p, _ in chances.values()), max(abs(s) for _, s in chances.values())
     checks.check(
         p > SMALLEST_P and sigma < LARGEST_SIGMA,
-        f"{init}: {len(chances)} tensors are distributed as stated (p > {p:.1e}, {sigma:.1f} sigma)",
+        f"{init}: {len(chances)} tensors distributed as stated (p > {p:.1e}, {sigma:.1f} sigma)",
     )
     check_constants(init, weights, distributions)
     check_independence(init, weights, distributions)
 
 
 def check_oracle():
-    """The stated distributions of `torch` are those of PyTorch's own layers, and a scale that is 5 %
-    off and a normal in the place of a truncated one are noticed."""
+    """The stated distributions of `torch` are those of PyTorch's own layers, and a scale
+    that is 5 % off and a normal in the place of a truncated one are noticed."""
     torch.manual_seed(0)
     linear, embedding = torch.nn.Linear(64, 192), torch.nn.Embedding(96, 64)
     for name, tensor, distribution in (
@@ -257,8 +258,8 @@ def check_oracle():
 
 
 def profiled_omegas(config, weights, batch):
-    """Liu et al. 2020, section 4.2: r = 1; at every sublayer omega = r, then r^2 becomes the variance
-    of omega x plus that of F(x), each over all entries of the batch."""
+    """Liu et al. 2020, section 4.2: r = 1; at every sublayer omega = r, then r^2 becomes the
+    variance of omega x plus that of F(x), each over all entries of the batch."""
     tensors = {path: torch.tensor(value, dtype=torch.float64) for path, value in weights.items()}
     weights = model.Weights(tensors)
     omegas = {}

@@ -30,9 +30,9 @@ except ImportError as error:
 import article_jax
 from article_jax import RUNS, Config
 
-# Run, steps compared, largest relative error of loss and of gradient norm. Pre-Norm agrees to the end.
-# Post-Norm amplifies rounding: with warmup two correct programs stay together for a hundred steps,
-# without it for about ten.
+# Run, steps compared, largest relative error of loss and of gradient norm. Pre-Norm agrees to the
+# end. Post-Norm amplifies rounding: with warmup two correct programs stay together for a hundred
+# steps, without it for about ten.
 LIMITS = {
     "Pre-Norm · no warmup": (180, 1e-3, 1e-3),
     "Post-Norm · no warmup": (8, 1e-2, 1e-2),
@@ -98,7 +98,7 @@ def compare_start(engine, folder, run, config):
 
     shape = (config.steps, config.batch, config.time)
     tokens, targets = (
-        np.fromfile(f"{prefix}.{name}", dtype="<i4").reshape(shape) for name in ("tokens", "targets")
+        np.fromfile(f"{prefix}.{name}", "<i4").reshape(shape) for name in ("tokens", "targets")
     )
     equal = all(
         (tokens[step] == source).all() and (targets[step] == target).all()

@@ -1,12 +1,13 @@
 """Compares the engine with PyTorch in double precision: every placement of the norms.
 
-    python placements_test.py --engine path/to/normlab-train-csv [--torch .../site-packages/torch]
+    python placements_test.py --engine path/to/normlab-train-csv [--torch .../torch]
 
 For each case both start from the same weights, which a safetensors file carries, and see the same
-batches. Compared are the gradient of step 1, tensor by tensor, and loss and gradient norm of 20 steps.
-A wrong formula put in the reference's place has to be noticed: see MISTAKES.
+batches. Compared are the gradient of step 1, tensor by tensor, and loss and gradient norm of 20
+steps. A wrong formula put in the reference's place has to be noticed: see MISTAKES.
 """
 
+import subprocess
 import sys
 import tempfile
 
@@ -142,8 +143,20 @@ def check_mistake(name, mistake, compared):
     )
 
 
+def check_all_are_here():
+    """The engine says which placements it knows when it is asked for one that it does not."""
+    command = [ARGUMENTS.engine, "--placement=?"]
+    refusal = subprocess.run(command, capture_output=True, text=True).stderr
+    known = set(refusal.strip().partition("known are ")[2].split(", "))
+    checks.check(
+        known == model.STACKS.keys() == MISTAKES.keys(),
+        f"all {len(known)} placements of the engine have a reference and a mistake",
+    )
+
+
 def main():
     print(f"torch {torch.__version__}, numpy {np.__version__}")
+    check_all_are_here()
     with tempfile.TemporaryDirectory() as folder:
         for name, config in CASES.items():
             if ARGUMENTS.only not in name:
@@ -151,7 +164,6 @@ def main():
             compared = compare(name, config, folder, ARGUMENTS.engine)
             if name in MISTAKES:
                 check_mistake(name, MISTAKES[name], compared)
-    checks.check(MISTAKES.keys() == model.STACKS.keys(), "every placement has its mistake")
     checks.finish()
 
 

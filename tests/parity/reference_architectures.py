@@ -1,4 +1,4 @@
-"""The other architectures in PyTorch, from their formulas: Transformer-XL, Switch, encoder-decoder."""
+"""Transformer-XL, Switch and encoder-decoder in PyTorch, from their formulas."""
 
 import dataclasses
 import math
@@ -140,7 +140,7 @@ class EncoderBlock(Block):
 
 
 class DecoderBlock(Block):
-    """Reads what the encoder made of the source between its attention and its feed-forward layer."""
+    """Reads what the encoder made of the source between attention and feed-forward layer."""
 
     def __init__(self, config, weights, index, encoded, lengths):
         super().__init__(config, weights, index)

@@ -57,7 +57,7 @@ class Config:
     precision: str = "fp32"
 
 
-# Norms over the last axis; weights are {"scale": ..., "bias": ..., "alpha": ...}, absent without gain.
+# Norms over the last axis; without a gain they only normalise.
 
 
 def layernorm(x, epsilon, scale=1.0, bias=0.0):
@@ -127,7 +127,7 @@ class RoundedProduct(torch.autograd.Function):
 
 
 class Weights:
-    """Tensors by path, with a prefix: `weights["qkv/kernel"]` of block 2 is "block_2/qkv/kernel"."""
+    """Tensors by path under a prefix: block 2's `weights["qkv/kernel"]` is "block_2/qkv/kernel"."""
 
     def __init__(self, tensors, prefix=""):
         self.tensors = tensors
@@ -203,7 +203,7 @@ class Block:
         return x.reshape(batch, time, self.config.heads, -1).transpose(1, 2)
 
     def query_key_norm(self, name, x):
-        """The RMS norm of q, k (or v) before their product, over the full width or over each head."""
+        """The RMS norm of q, k (or v) before their product, over the full width or each head."""
         scale = self.weights.under(name).named("scale")
         if self.config.qk_norm == "rms-full":
             return rmsnorm(x, self.config.norm_epsilon, **scale)

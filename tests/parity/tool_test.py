@@ -1,6 +1,6 @@
-"""Tests normlab-train-csv itself, which everything here relies on, and the weights it reads and writes.
+"""Tests normlab-train-csv itself, and the weights that it reads and writes.
 
-    python tool_test.py --engine path/to/normlab-train-csv [--torch .../site-packages/torch]
+    python tool_test.py --engine path/to/normlab-train-csv [--torch .../torch]
 """
 
 import re
@@ -85,7 +85,9 @@ def check_weights_travel(folder):
     file = str(Path(folder) / "halves.safetensors")
     safetensors.numpy.save_file(halves, file)
     rounded = engine.dump(ARGUMENTS.engine, folder, config, init_file=file).weights
-    same = all(np.array_equal(rounded[path], value.astype(np.float32)) for path, value in halves.items())
+    same = all(
+        np.array_equal(rounded[path], value.astype(np.float32)) for path, value in halves.items()
+    )
     checks.check(same, "16-bit weights of the safetensors library are read exactly")
 
     del tensors["block_1/head_scale"]

@@ -1,9 +1,10 @@
 """Compares blocks of the engine with torch.nn.TransformerEncoderLayer holding the same weights.
 
-    python torch_layer_test.py --engine path/to/normlab-train-csv [--torch .../site-packages/torch]
+    python torch_layer_test.py --engine path/to/normlab-train-csv [--torch .../torch]
 
-`pre` is PyTorch's norm_first=True and `post` its norm_first=False. Both sides compute in fp32: outputs
-of every block, and the logits, to 1e-6 of the largest entry; gradients to 1e-5.
+`pre` is PyTorch's norm_first=True and `post` its norm_first=False. Both sides compute in fp32:
+the output of every block on its own input, and the logits, to 1e-6 of the largest entry; gradients
+of the whole model to 1e-5.
 """
 
 import dataclasses

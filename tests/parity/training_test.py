@@ -1,9 +1,9 @@
 """Compares how the engine trains with PyTorch: update rules, schedules, clipping, accumulation.
 
-    python training_test.py --engine path/to/normlab-train-csv [--torch .../site-packages/torch]
+    python training_test.py --engine path/to/normlab-train-csv [--torch .../torch]
 
-The model is a small Pre-Norm decoder; what is compared is as in placements_test.py, and the learning
-rate of every step too.
+The model is a small Pre-Norm decoder; what is compared is as in placements_test.py, and the
+learning rate of every step too.
 """
 
 import dataclasses
@@ -54,8 +54,8 @@ MISTAKES = {
     "clipping": {"clip_norm": 0.0},
 }
 
-# 1 - beta2 in single precision has a relative error of up to 2^-25 / 0.001 = 3e-5, of which the root
-# takes half: so far off can the length of every update be, and with it what 20 updates change.
+# 1 - beta2 in single precision has a relative error of up to 2^-25 / 0.001 = 3e-5, of which the
+# root takes half: so far off can the length of every update be, and with it what 20 updates change.
 BETA_LIMITS = Limits(loss=1.5e-5, norm=1.5e-5)
 
 
