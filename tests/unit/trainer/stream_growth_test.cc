@@ -59,8 +59,8 @@ double Growth(TrainingSettings settings) {
   return sum / 4;
 }
 
-// The growth of one seed differs from the next by 3 to 12%, and the measured numbers are of one
-// seed.
+// Measured with programs in PyTorch and JAX that share nothing with this one: pre, mix and gpt2 as
+// the mean of ten seeds, the others of one. One seed differs from the next by 3 to 12%.
 TEST(StreamGrowth, IsWhatWasMeasured) {
   const struct {
     const char* placement;
@@ -68,13 +68,13 @@ TEST(StreamGrowth, IsWhatWasMeasured) {
     double first;  // mean square of the embedding; 1 where what was measured is the ratio
     double last;   // behind the last block
   } cases[] = {
-      {"pre", "flax", 1.01, 11.4},   {"lns", "flax", 1.01, 3.00}, {"sandwich", "flax", 1.01, 22.7},
-      {"olmo2", "flax", 1.01, 23.1}, {"mix", "flax", 1.01, 9.6},  {"pre", "gpt2", 1, 1.40},
+      {"pre", "flax", 1.01, 12.0},   {"lns", "flax", 1.01, 3.00}, {"sandwich", "flax", 1.01, 22.7},
+      {"olmo2", "flax", 1.01, 23.1}, {"mix", "flax", 1.01, 11.6}, {"pre", "gpt2", 1, 1.50},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(testing::Message() << c.placement << " " << c.init);
     const double measured = c.last / c.first - 1;
-    EXPECT_NEAR(Growth(SettingsOf(c.placement, c.init)), measured, 0.3 * measured);
+    EXPECT_NEAR(Growth(SettingsOf(c.placement, c.init)), measured, 0.15 * measured);
   }
 }
 
