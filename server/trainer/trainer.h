@@ -111,6 +111,7 @@ struct Observation {
 // What the observer wants after a step.
 enum class Request {
   kGoOn,
+  kProbe,  // go on; the next step also reports what Probes (train/probes.h) measures
   kPause,  // write a checkpoint, then end
   kStop,
 };

@@ -175,7 +175,6 @@ JacobianGauge BlockGauge::Measure(std::span<const float> x, int64_t seed) {
 
 Probes::Probes(const TrainingSettings& settings, Learner& learner)
     : settings_(ProbeSettings(settings)), learner_(learner) {
-  if (settings_.probe_every == 0) return;
   ParameterTable& parameters = learner.parameters();
   const int64_t batch = settings_.batch_size;
   const int64_t time = settings_.sequence_length;
@@ -211,11 +210,6 @@ bool Probes::HasAttention() const {
 }
 
 bool Probes::HasJacobian() const { return settings_.model == "decoder"; }
-
-bool Probes::Due(int64_t step) const {
-  if (settings_.probe_every == 0) return false;
-  return step == 1 || step % settings_.probe_every == 0;
-}
 
 const std::vector<double>& Probes::Measure() {
   values_.clear();

@@ -1,11 +1,12 @@
 // Looks at a model from outside, on a batch of its own: how attention is spread, and how far each
 // block is from the identity.
 //
-//   Probes probes(settings, learner);
+//   Probes probes(settings, learner);                  // at any step
 //   observer.OnSeries(probes.names());
-//   if (probes.Due(step)) values = probes.Measure();   // before the step's update
+//   const std::vector<double>& values = probes.Measure();   // before a step's update
 //
-// Only reads the weights: training is bit for bit the same without it.
+// Only reads the weights: training is bit for bit the same without it. It holds programs and
+// gradients of its own, so make it when something is to be measured and not before.
 #ifndef NORMLAB_SERVER_TRAINER_TRAIN_PROBES_H_
 #define NORMLAB_SERVER_TRAINER_TRAIN_PROBES_H_
 
@@ -81,14 +82,10 @@ class BlockGauge {
 // more inputs than x (Transformer-XL's memory, a decoder's encoder).
 class Probes {
  public:
-  // Both outlive it.
+  // The learner outlives it. Throws std::runtime_error when the batch cannot be drawn.
   Probes(const TrainingSettings& settings, Learner& learner);
 
-  // Empty when probing is off.
   const std::vector<std::string>& names() const { return names_; }
-
-  // At the first step and every probe_every-th.
-  bool Due(int64_t step) const;
 
   // In the order of names().
   const std::vector<double>& Measure();

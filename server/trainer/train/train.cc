@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <span>
@@ -68,6 +69,10 @@ class Training {
   uint32_t DeclareSeries(std::span<const std::string> names);
   // Adds values of series that were declared together to the step's observations.
   void Observe(uint32_t first_series, std::span<const double> values);
+  // Whether the step is to be measured from outside: because it was asked for, or at the first step
+  // and every probe_every-th.
+  bool ProbesDue(int64_t step) const;
+  void Probe();
   // One step with everything that is observed in it; the end, if the run has diverged.
   std::optional<Result> Step(int64_t step);
   // True at every `every`-th step and at the last one; never if `every` is 0.
@@ -85,7 +90,8 @@ class Training {
   int64_t first_step_ = 1;
   std::vector<Batch> batches_;  // of a step
   Diagnostics diagnostics_;
-  Probes probes_;
+  std::optional<Probes> probes_;  // once something was to be measured
+  bool probe_requested_ = false;
   uint32_t series_count_ = 0;
   uint32_t balance_series_ = 0;
   uint32_t validation_series_ = 0;
@@ -100,8 +106,7 @@ Training::Training(const TrainingSettings& settings, Observer& observer)
       learner_(settings),
       data_(MakeDataSource(settings)),
       batches_(static_cast<size_t>(settings.accumulate)),
-      diagnostics_(settings, learner_),
-      probes_(settings, learner_) {
+      diagnostics_(settings, learner_) {
   if (!settings.checkpoint_directory.empty()) {
     checkpoints_.emplace(settings.checkpoint_directory, settings.keep_checkpoints);
   }
@@ -123,7 +128,6 @@ Result Training::Run() {
     validation_series_ = DeclareSeries(std::array{std::string("validation_loss")});
   }
   diagnostics_series_ = DeclareSeries(diagnostics_.names());
-  probes_series_ = DeclareSeries(probes_.names());
 
   for (int64_t step = first_step_; step <= settings_.steps; ++step) {
     if (const std::optional<Result> end = Step(step)) return *end;
@@ -147,9 +151,31 @@ bool Training::IsDue(int64_t every, int64_t step) const {
   return every > 0 && (step % every == 0 || step == settings_.steps);
 }
 
+bool Training::ProbesDue(int64_t step) const {
+  if (probe_requested_) return true;
+  const int64_t every = settings_.probe_every;
+  return every > 0 && (step == 1 || step % every == 0);
+}
+
+void Training::Probe() {
+  probe_requested_ = false;
+  if (!probes_) {
+    try {
+      probes_.emplace(settings_, learner_);
+    } catch (const std::exception& error) {
+      // Looking at a run must not end it: its text may be gone by now, or memory short.
+      if (settings_.probe_every > 0) throw;
+      std::cerr << "no probe: " << error.what() << std::endl;
+      return;
+    }
+    probes_series_ = DeclareSeries(probes_->names());
+  }
+  Observe(probes_series_, probes_->Measure());
+}
+
 std::optional<Result> Training::Step(int64_t step) {
   observations_.clear();
-  if (probes_.Due(step)) Observe(probes_series_, probes_.Measure());
+  if (ProbesDue(step)) Probe();
 
   const Clock::time_point start = Clock::now();
   for (Batch& batch : batches_) data_->Next(batch);
@@ -186,6 +212,7 @@ std::optional<Result> Training::Step(int64_t step) {
 
 std::optional<Result> Training::Obey(Request request, int64_t step) {
   if (request == Request::kStop) return Result{Ending::kStopped, step, "stop requested"};
+  if (request == Request::kProbe) probe_requested_ = true;
   // After the last step there is nothing to come back for.
   const bool pause = request == Request::kPause && step < settings_.steps;
   if (checkpoints_ && (pause || IsDue(settings_.checkpoint_every, step))) {

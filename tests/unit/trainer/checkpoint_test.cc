@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <bit>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -231,6 +232,25 @@ std::map<std::string, std::vector<uint64_t>> Contents(const std::string& path) {
     }
   }
   return contents;
+}
+
+TEST_P(ResumeTest, AProbeInTheMiddleChangesNoBit) {
+  settings_.steps = settings_.checkpoint_every = 24;
+  Recorder unprobed;
+  Train(settings_, unprobed);
+  const auto contents = Contents(FileOf(24));
+  settings_.checkpoint_directory = folder_.path() / "second";
+  Recorder probed;
+  probed.probe_at = 10;
+  EXPECT_EQ(Train(settings_, probed).ending, Ending::kFinished);
+
+  for (const std::string& name : ExactSeries(unprobed)) {
+    EXPECT_EQ(probed.series[name], unprobed.series[name]) << name;
+  }
+  EXPECT_EQ(Contents(FileOf(24)), contents);
+  EXPECT_FALSE(unprobed.series.contains("log_z"));
+  ASSERT_EQ(probed.series["log_z"].size(), 1u);
+  EXPECT_TRUE(std::isfinite(probed.series["log_z"].front()));
 }
 
 TEST_P(ResumeTest, HundredStepsAreFiftyAndFiftyBitForBit) {

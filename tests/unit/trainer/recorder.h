@@ -34,11 +34,13 @@ class Recorder final : public Observer {
   Request Requested() override {
     if (steps.empty()) return Request::kGoOn;
     if (stop_after > 0 && static_cast<int64_t>(steps.size()) >= stop_after) return Request::kStop;
-    return pause_at == steps.back() ? Request::kPause : Request::kGoOn;
+    if (pause_at == steps.back()) return Request::kPause;
+    return probe_at == steps.back() ? Request::kProbe : Request::kGoOn;
   }
 
   int64_t stop_after = 0;  // 0: never
   int64_t pause_at = 0;
+  int64_t probe_at = 0;                        // measured is the step after it
   std::map<int64_t, std::string> checkpoints;  // file by step
   ModelSummary model;
   std::vector<std::string> names;

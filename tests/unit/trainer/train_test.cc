@@ -3,15 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <limits>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "server/trainer/train/learner.h"
 #include "server/trainer/trainer.h"
+#include "tests/fakes/temp_dir.h"
 #include "tests/unit/trainer/probe.h"
 #include "tests/unit/trainer/recorder.h"
 #include "tests/unit/trainer/small_settings.h"
@@ -107,6 +110,67 @@ TEST(Train, StopsAfterTheStepDuringWhichItIsAsked) {
   EXPECT_EQ(result.ending, Ending::kStopped);
   EXPECT_EQ(result.last_step, 3);
   EXPECT_EQ(recorder.steps.size(), 3u);
+}
+
+// A request after step 7 has step 8 measured, exactly as probe_every = 8 has.
+TEST(Train, AProbeThatIsAskedForMeasuresTheNextStepOnly) {
+  TrainingSettings settings = SmallSettings();
+  Recorder asked;
+  asked.probe_at = 7;
+  EXPECT_EQ(Train(settings, asked).ending, Ending::kFinished);
+  settings.probe_every = 8;
+  Recorder regular;
+  Train(settings, regular);
+  for (const char* name : {"log_z", "block/1/attention_entropy", "block/1/attention_max_score",
+                           "block/2/angular_distance", "block/2/jacobian_gain",
+                           "block/2/jacobian_largest", "block/2/jacobian_distance"}) {
+    ASSERT_EQ(regular.series[name].size(), 3u) << "steps 1, 8 and 16";
+    EXPECT_THAT(asked.series[name], testing::ElementsAre(regular.series[name][1])) << name;
+  }
+  EXPECT_EQ(asked.series["loss"], regular.series["loss"]);
+}
+
+TEST(Train, ProbesAskedForBesideRegularOnesShareTheirSeries) {
+  TrainingSettings settings = SmallSettings();
+  settings.probe_every = 8;
+  Recorder recorder;
+  recorder.probe_at = 3;
+  Train(settings, recorder);
+  EXPECT_EQ(std::ranges::count(recorder.names, "log_z"), 1);
+  EXPECT_EQ(recorder.series["log_z"].size(), 4u) << "steps 1, 4, 8 and 16";
+}
+
+// Removes a file after the first step.
+class Remover final : public Observer {
+ public:
+  Remover(std::string file, Recorder& recorder) : file_(std::move(file)), recorder_(recorder) {}
+  void OnModel(const ModelSummary& summary) override { recorder_.OnModel(summary); }
+  void OnSeries(std::span<const std::string> names) override { recorder_.OnSeries(names); }
+  void OnStep(int64_t step, std::span<const Observation> observations) override {
+    recorder_.OnStep(step, observations);
+    std::filesystem::remove(file_);
+  }
+  void OnCheckpoint(int64_t, const std::string&, int64_t) override {}
+  Request Requested() override { return recorder_.Requested(); }
+
+ private:
+  const std::string file_;
+  Recorder& recorder_;
+};
+
+TEST(Train, AProbeThatCannotBeMadeEndsNoRun) {
+  const fakes::TempDir folder;
+  TrainingSettings settings = SmallSettings();
+  settings.data = "text";
+  settings.vocab_size = 128;
+  settings.text_file = folder.path() / "text";
+  std::ofstream(settings.text_file) << std::string(100, 'a') << std::string(100, 'b');
+  Recorder recorder;
+  recorder.probe_at = 3;
+  Remover remover(settings.text_file, recorder);
+  EXPECT_EQ(Train(settings, remover).ending, Ending::kFinished);
+  EXPECT_EQ(recorder.steps.size(), 20u);
+  EXPECT_FALSE(recorder.series.contains("log_z"));
 }
 
 TEST(Train, ADivergedRunKeepsEveryPointIncludingTheBadStep) {
