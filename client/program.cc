@@ -99,8 +99,8 @@ int RunProgram(const std::vector<std::string>& arguments, Terminal& terminal) {
   program.get_formatter()->column_width(34);
   AddGlobalOptions(program, context);
   for (const auto add :
-       {AddArticle, AddPreset, AddSubmit, AddLs, AddShow, AddWatch, AddPause, AddResume, AddCancel,
-        AddDevices, AddExport, AddPlot, AddOpen, AddDoctor, AddCompletion}) {
+       {AddArticle, AddPreset, AddSubmit, AddLs, AddShow, AddWatch, AddProbe, AddPause, AddResume,
+        AddCancel, AddDevices, AddExport, AddPlot, AddOpen, AddDoctor, AddCompletion}) {
     add(program, context);
   }
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());

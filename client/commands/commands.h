@@ -20,6 +20,7 @@ void AddOpen(CLI::App& program, Context& context);
 void AddPause(CLI::App& program, Context& context);
 void AddPlot(CLI::App& program, Context& context);
 void AddPreset(CLI::App& program, Context& context);
+void AddProbe(CLI::App& program, Context& context);
 void AddResume(CLI::App& program, Context& context);
 void AddShow(CLI::App& program, Context& context);
 void AddSubmit(CLI::App& program, Context& context);

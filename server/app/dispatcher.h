@@ -65,23 +65,28 @@ class Dispatcher {
   // Queues a paused run again, at its old place. Its next attempt goes on from the latest
   // checkpoint.
   absl::Status Resume(const std::string& run, const std::string& user);
+  // Has a RUNNING run measured before its next step. Writes nothing, and nobody remembers it: a
+  // trainer that is not connected is FAILED_PRECONDITION.
+  absl::Status Probe(const std::string& run, const std::string& user);
 
   std::vector<scheduler::Device> Devices() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // --- trainers ---
 
-  // What a trainer can be told; called from any thread, any number of times.
+  // What a trainer can be told; called from any thread, any number of times. By itself, one that
+  // hears nothing.
   struct Trainer {
-    std::function<void()> stop;
-    std::function<void()> pause;
+    std::function<void()> stop = [] {};
+    std::function<void()> pause = [] {};
+    std::function<bool()> probe = [] { return false; };  // false: it is not there to hear it
   };
   struct Attached {
     int64_t attempt_id = 0;
     worker::v1::Assignment assignment;
   };
   // A trainer says who it is. PERMISSION_DENIED unless this is the living attempt of the run with
-  // its token. `trainer` is told (perhaps before this returns) when it is to end; a later Attach of
-  // the same attempt takes the place of this one. Writes only the first time: a trainer whose
+  // its token. `trainer` is told (perhaps before this returns) what is wanted of it; a later Attach
+  // of the same attempt takes the place of this one. Writes only the first time: a trainer whose
   // server has no disk space left is still let in, and waits.
   absl::StatusOr<Attached> Attach(const std::string& run, int32_t number, const std::string& token,
                                   Trainer trainer) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,5 +1,5 @@
-// What people and trainers ask of the dispatcher: cancel, pause, resume, and a trainer's hello.
-// Each is a change of state in the database first, and only then something said to a trainer.
+// What people and trainers ask of the dispatcher: cancel, pause, resume, probe, a trainer's hello.
+// Each change of state is in the database first, and only then something is said to a trainer.
 #include <filesystem>
 #include <utility>
 
@@ -48,7 +48,7 @@ absl::Status Dispatcher::Change(const std::string& run_id,
 Dispatcher::Trainer Dispatcher::TrainerOf(const AttemptRow& attempt) const {
   MutexLock lock(mutex_);
   const auto found = trainers_.find(attempt.id);
-  return found == trainers_.end() ? Trainer{[] {}, [] {}} : found->second;
+  return found == trainers_.end() ? Trainer() : found->second;
 }
 
 absl::Status Dispatcher::Cancel(const std::string& run_id, const std::string& user) {
@@ -144,6 +144,27 @@ absl::Status Dispatcher::Resume(const std::string& run_id, const std::string& us
   if (!status.ok()) return status;
   LogInfo("run resumed", {{"run", run_id}, {"by", user}});
   Wake();
+  return absl::OkStatus();
+}
+
+absl::Status Dispatcher::Probe(const std::string& run_id, const std::string& user) {
+  AttemptRow attempt;
+  const absl::Status status = store_.Read([&](storage::Database& database) -> absl::Status {
+    const absl::StatusOr<Run> run = storage::ReadRun(database, run_id);
+    if (!run.ok()) return run.status();
+    if (run->state() != Run::STATE_RUNNING) {
+      return NotNow(*run, "; only a run that trains can be measured");
+    }
+    absl::StatusOr<AttemptRow> latest = storage::ReadLatestAttempt(database, run_id);
+    if (latest.ok()) attempt = *std::move(latest);
+    return latest.status();
+  });
+  if (!status.ok()) return status;
+  if (!TrainerOf(attempt).probe()) {
+    return absl::FailedPreconditionError(
+        StrCat("the trainer of run ", run_id, " is not connected just now; ask again in a moment"));
+  }
+  LogInfo("run to be measured", {{"run", run_id}, {"by", user}});
   return absl::OkStatus();
 }
 

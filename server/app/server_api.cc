@@ -207,6 +207,11 @@ absl::StatusOr<v1::Run> ServerApi::ResumeRun(const Principal& principal,
   return ChangeRun(principal, request.id(), &Dispatcher::Resume);
 }
 
+absl::StatusOr<v1::Run> ServerApi::ProbeRun(const Principal& principal,
+                                            const v1::ProbeRunRequest& request) {
+  return ChangeRun(principal, request.id(), &Dispatcher::Probe);
+}
+
 // --- experiments ---
 
 absl::StatusOr<std::vector<v1::Run>> ServerApi::RunsOf(

@@ -49,6 +49,7 @@ class ServerApi : public Api {
   absl::StatusOr<v1::Run> CancelRun(const Principal&, const v1::CancelRunRequest&) override;
   absl::StatusOr<v1::Run> PauseRun(const Principal&, const v1::PauseRunRequest&) override;
   absl::StatusOr<v1::Run> ResumeRun(const Principal&, const v1::ResumeRunRequest&) override;
+  absl::StatusOr<v1::Run> ProbeRun(const Principal&, const v1::ProbeRunRequest&) override;
   absl::StatusOr<OpenCheckpoint> ReadCheckpoint(const Principal&,
                                                 const v1::ReadCheckpointRequest&) override;
   absl::StatusOr<v1::ReadSeriesResponse> ReadSeries(const Principal&,
@@ -87,7 +88,7 @@ class ServerApi : public Api {
   absl::Status CheckOwner(const Principal& principal, const std::string& run);
   // INVALID_ARGUMENT for no id, NOT_FOUND for one that no run (or experiment) can have.
   static absl::Status CheckId(std::string_view field, const std::string& id);
-  // What cancelling, pausing and resuming have in common.
+  // What the calls that ask something of one run have in common.
   absl::StatusOr<v1::Run> ChangeRun(const Principal& principal, const std::string& id,
                                     absl::Status (Dispatcher::*change)(const std::string& run,
                                                                        const std::string& user));

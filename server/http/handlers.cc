@@ -98,6 +98,8 @@ absl::StatusOr<Answer> PauseRun(const Call& call) { return ChangeRun(call, &app:
 
 absl::StatusOr<Answer> ResumeRun(const Call& call) { return ChangeRun(call, &app::Api::ResumeRun); }
 
+absl::StatusOr<Answer> ProbeRun(const Call& call) { return ChangeRun(call, &app::Api::ProbeRun); }
+
 absl::StatusOr<Answer> ReadSeries(const Call& call) {
   v1::ReadSeriesRequest request;
   request.set_run(std::string(call.id));

@@ -60,10 +60,11 @@ using RunServiceBase = v1::RunService::WithCallbackMethod_CreateRun<
     v1::RunService::WithCallbackMethod_GetRun<v1::RunService::WithCallbackMethod_ListRuns<
         v1::RunService::WithCallbackMethod_CancelRun<v1::RunService::WithCallbackMethod_PauseRun<
             v1::RunService::WithCallbackMethod_ResumeRun<
-                v1::RunService::WithCallbackMethod_ReadSeries<
-                    v1::RunService::WithCallbackMethod_ReadCheckpoint<
-                        v1::RunService::WithRawCallbackMethod_WatchRuns<
-                            v1::RunService::Service>>>>>>>>>;
+                v1::RunService::WithCallbackMethod_ProbeRun<
+                    v1::RunService::WithCallbackMethod_ReadSeries<
+                        v1::RunService::WithCallbackMethod_ReadCheckpoint<
+                            v1::RunService::WithRawCallbackMethod_WatchRuns<
+                                v1::RunService::Service>>>>>>>>>>;
 
 class RunServiceImpl final : public RunServiceBase {
  public:
@@ -74,6 +75,7 @@ class RunServiceImpl final : public RunServiceBase {
   NORMLAB_UNARY(CancelRun, CancelRunRequest, Run)
   NORMLAB_UNARY(PauseRun, PauseRunRequest, Run)
   NORMLAB_UNARY(ResumeRun, ResumeRunRequest, Run)
+  NORMLAB_UNARY(ProbeRun, ProbeRunRequest, Run)
   NORMLAB_UNARY(ReadSeries, ReadSeriesRequest, ReadSeriesResponse)
 
   grpc::ServerWriteReactor<v1::ReadCheckpointResponse>* ReadCheckpoint(

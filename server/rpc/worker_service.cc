@@ -79,12 +79,15 @@ class Session : public grpc::ServerBidiReactor<AttachRequest, AttachResponse>,
   void Greet(const Hello& hello) {
     const auto tell = [weak = weak_from_this()](bool Session::*wanted) {
       return [weak, wanted] {
-        if (const std::shared_ptr<Session> self = weak.lock()) self->Want(wanted);
+        const std::shared_ptr<Session> self = weak.lock();
+        return self != nullptr && self->Want(wanted);
       };
     };
-    absl::StatusOr<app::Dispatcher::Attached> attached = dispatcher_.Attach(
-        hello.run(), hello.attempt(), hello.token(),
-        {.stop = tell(&Session::stop_wanted_), .pause = tell(&Session::pause_wanted_)});
+    absl::StatusOr<app::Dispatcher::Attached> attached =
+        dispatcher_.Attach(hello.run(), hello.attempt(), hello.token(),
+                           {.stop = tell(&Session::stop_wanted_),
+                            .pause = tell(&Session::pause_wanted_),
+                            .probe = tell(&Session::probe_wanted_)});
     MutexLock lock(mutex_);
     if (!attached.ok()) {
       LogWarning("trainer turned away",
@@ -140,10 +143,12 @@ class Session : public grpc::ServerBidiReactor<AttachRequest, AttachResponse>,
     Advance();
   }
 
-  void Want(bool Session::*wanted) {
+  // False when nothing can be said to the trainer any more.
+  bool Want(bool Session::*wanted) {
     MutexLock lock(mutex_);
     this->*wanted = true;
     Advance();
+    return !closed_ && error_.ok();
   }
 
   void Fail(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -181,6 +186,9 @@ class Session : public grpc::ServerBidiReactor<AttachRequest, AttachResponse>,
     } else if (attempt_id_ != 0 && pause_wanted_ && !pause_sent_) {
       pause_sent_ = true;
       response_.mutable_pause();
+    } else if (attempt_id_ != 0 && probe_wanted_) {
+      probe_wanted_ = false;  // unlike the others it may be wanted again
+      response_.mutable_probe();
     } else if (stored_ > acked_) {
       acked_ = stored_;
       response_.mutable_ack()->set_sequence(acked_);
@@ -213,6 +221,7 @@ class Session : public grpc::ServerBidiReactor<AttachRequest, AttachResponse>,
   bool stop_sent_ ABSL_GUARDED_BY(mutex_) = false;
   bool pause_wanted_ ABSL_GUARDED_BY(mutex_) = false;
   bool pause_sent_ ABSL_GUARDED_BY(mutex_) = false;
+  bool probe_wanted_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -11,8 +11,9 @@
 //   throw_at=N          Train throws at step N
 //   crash_at=N          the process dies of SIGSEGV at step N
 //   exit_at=N           the process exits with code 9 at step N, without a word
-//   hang_at=N           step N does not come before a stop is requested
-//   ignore_stop=1       requests to stop or pause are not looked at
+//   hang_at=N           step N does not come before something is requested
+//   ignore_stop=1       requests are not looked at
+// After a request for a probe the next step has one value more, log_z, which is its step.
 // A checkpoint is a file step-N.checkpoint with the number of steps done, N, in it. Losses depend
 // on the step alone, so a run that went on from one has the losses of a run that was never paused.
 #include <signal.h>
@@ -29,6 +30,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "server/trainer/trainer.h"
@@ -75,14 +77,18 @@ void Pace(const Script& script, int64_t step, std::chrono::steady_clock::time_po
                                 step * std::chrono::nanoseconds(1000000000) / steps_per_second);
 }
 
-void Misbehave(const Script& script, int64_t step, Observer& observer) {
+// True when a probe was requested meanwhile.
+bool Misbehave(const Script& script, int64_t step, Observer& observer) {
   if (step == script.Number("throw_at")) throw std::runtime_error("the script says throw");
   if (step == script.Number("crash_at")) raise(SIGSEGV);
   if (step == script.Number("exit_at")) _exit(9);
-  if (step != script.Number("hang_at")) return;
-  while (script.Number("ignore_stop") != 0 || observer.Requested() == Request::kGoOn) {
+  if (step != script.Number("hang_at")) return false;
+  Request requested = Request::kGoOn;
+  while (script.Number("ignore_stop") != 0 || requested == Request::kGoOn) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    requested = observer.Requested();
   }
+  return requested == Request::kProbe;
 }
 
 // Keeps the latest `keep_checkpoints`.
@@ -120,12 +126,14 @@ class Checkpoints {
   std::vector<std::filesystem::path> written_;
 };
 
-// What to do after `step`, once it is told.
+// What to do after `step`, once it is told: end, or measure the next one.
 std::optional<Result> AnswerRequest(const Script& script, const TrainingSettings& settings,
-                                    int64_t step, Checkpoints& checkpoints, Observer& observer) {
+                                    int64_t step, Checkpoints& checkpoints, Observer& observer,
+                                    bool& probe) {
   if (script.Number("ignore_stop") != 0) return std::nullopt;
   const Request requested = observer.Requested();
-  if (requested == Request::kGoOn) return std::nullopt;
+  probe = requested == Request::kProbe;
+  if (probe || requested == Request::kGoOn) return std::nullopt;
   if (requested == Request::kStop || settings.checkpoint_directory.empty()) {
     return Result{Ending::kStopped, step, "stopped"};
   }
@@ -149,8 +157,9 @@ Result Train(const TrainingSettings& settings, Observer& observer) {
   std::vector<Observation> observations(names.size());
   Checkpoints checkpoints(settings);
   const int64_t done = checkpoints.StepsDone();
+  bool probe = false, declared = false;
   for (int64_t step = done + 1; step <= settings.steps; ++step) {
-    Misbehave(script, step, observer);
+    if (Misbehave(script, step, observer)) probe = true;
     const double loss = Loss(script, step);
     for (uint32_t i = 0; i < observations.size(); ++i) {
       observations[i] = {i, static_cast<double>(step) + i - 2};
@@ -158,12 +167,17 @@ Result Train(const TrainingSettings& settings, Observer& observer) {
     observations[0].value = loss;
     observations[1].value = loss / 2;
     observations[2].value = settings.learning_rate;
+    if (probe) {
+      if (!std::exchange(declared, true)) observer.OnSeries(std::vector<std::string>{"log_z"});
+      observations.push_back({static_cast<uint32_t>(names.size()), static_cast<double>(step)});
+    }
     observer.OnStep(step, observations);
+    observations.resize(names.size());
     if (loss != loss && settings.stop_on_non_finite) {
       return {Ending::kDiverged, step, "loss is NaN at step " + std::to_string(step)};
     }
     if (checkpoints.IsDue(step)) checkpoints.Write(step, observer);
-    if (const auto ended = AnswerRequest(script, settings, step, checkpoints, observer)) {
+    if (const auto ended = AnswerRequest(script, settings, step, checkpoints, observer, probe)) {
       return *ended;
     }
     Pace(script, step - done, start);

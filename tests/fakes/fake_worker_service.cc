@@ -123,6 +123,7 @@ grpc::Status FakeWorkerServer::Attach(grpc::ServerContext*, Stream* stream) {
     if (action == Action::kStoreAndAck) continue;
     if (action == Action::kStoreAckAndStop) response.mutable_stop();
     if (action == Action::kStoreAckAndPause) response.mutable_pause();
+    if (action == Action::kStoreAckAndProbe) response.mutable_probe();
     stream->Write(response);
   }
   return status;

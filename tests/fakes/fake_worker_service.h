@@ -32,6 +32,7 @@ class FakeWorkerServer : private worker::v1::WorkerService::Service {
     kDropAndHangUp,     // the connection is lost before
     kStoreAckAndStop,   // and asks to stop
     kStoreAckAndPause,  // and asks to pause
+    kStoreAckAndProbe,  // and asks to measure
   };
   using Decide = std::function<Action(uint64_t first_sequence, size_t records)>;
 

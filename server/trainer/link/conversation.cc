@@ -100,6 +100,9 @@ absl::Status Conversation::Handle(const worker::v1::AttachResponse& response) {
     case worker::v1::AttachResponse::kPause:
       callbacks_.on_pause();
       return absl::OkStatus();
+    case worker::v1::AttachResponse::kProbe:
+      callbacks_.on_probe();
+      return absl::OkStatus();
     case worker::v1::AttachResponse::MESSAGE_NOT_SET:
       break;  // of a newer server
   }

@@ -22,6 +22,7 @@ class Conversation {
     std::function<void(const worker::v1::Assignment&)> on_assignment;  // once
     std::function<void()> on_stop;
     std::function<void()> on_pause;
+    std::function<void()> on_probe;
     std::function<bool()> closing;  // true: take leave; looked at after Spool::Wake
   };
 

@@ -105,11 +105,13 @@ std::string Session::stop_reason() {
   return stop_reason_;
 }
 
-Request Session::requested() const {
+Request Session::requested() {
   const StopCause cause = stop_cause();
   if (cause == StopCause::kServerLost) return Request::kPause;
   if (cause != StopCause::kNone) return Request::kStop;
-  return pause_requested_.load(std::memory_order_acquire) ? Request::kPause : Request::kGoOn;
+  if (pause_requested_.load(std::memory_order_acquire)) return Request::kPause;
+  const bool probe = probe_requested_.exchange(false, std::memory_order_acq_rel);
+  return probe ? Request::kProbe : Request::kGoOn;
 }
 
 bool Session::Finish(milliseconds timeout) {
@@ -151,6 +153,7 @@ absl::Status Session::Converse(Outage* outage) {
         spool_, {.on_assignment = [this](const auto& assignment) { OnAssignment(assignment); },
                  .on_stop = [this] { RequestStop(StopCause::kServer, "the server asked for it"); },
                  .on_pause = [this] { RequestPause(); },
+                 .on_probe = [this] { RequestProbe(); },
                  .closing = [this] { return Closing(); }});
     SetConversation(&conversation);
     ended = conversation.Run(target, options_.hello, options_.connect_timeout);

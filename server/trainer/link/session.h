@@ -69,10 +69,13 @@ class Session {
   StopCause stop_cause() const { return stop_cause_.load(std::memory_order_acquire); }
   std::string stop_reason();
 
-  // What the server wants of the engine, besides going on: a pause, unless there is a request to
-  // stop. A trainer that has lost its server for long leaves a checkpoint behind, too.
   void RequestPause() { pause_requested_.store(true, std::memory_order_release); }
-  Request requested() const;
+  void RequestProbe() { probe_requested_.store(true, std::memory_order_release); }
+
+  // What the server wants of the engine: a stop before a pause before a probe. A trainer that has
+  // lost its server for long leaves a checkpoint behind, as for a pause. A probe is returned once
+  // for any number of requests, the others every time.
+  Request requested();
 
   // Waits until the server has stored all records, then takes leave. False when `timeout` passed
   // before: the records are in the spool, and the server reads it out once this process has ended.
@@ -94,6 +97,7 @@ class Session {
   Spool* const spool_;
   std::atomic<StopCause> stop_cause_ = StopCause::kNone;
   std::atomic<bool> pause_requested_ = false;
+  std::atomic<bool> probe_requested_ = false;
 
   Mutex mutex_;
   CondVar changed_;

@@ -67,8 +67,9 @@ class DispatcherTest : public ::testing::Test {
 
   absl::StatusOr<Dispatcher::Attached> Attach(
       const executor::LaunchRequest& launch, std::function<void()> stop = [] {},
-      std::function<void()> pause = [] {}) {
-    return dispatcher_->Attach(launch.key.run, launch.key.attempt, launch.token, {stop, pause});
+      std::function<void()> pause = [] {}, std::function<bool()> probe = [] { return true; }) {
+    return dispatcher_->Attach(launch.key.run, launch.key.attempt, launch.token,
+                               {stop, pause, probe});
   }
   // What a trainer leaves behind that paused after `step`, and its end.
   void PauseAfter(const executor::LaunchRequest& launch, const Dispatcher::Attached& attached,
@@ -240,6 +241,60 @@ TEST_F(DispatcherTest, APausedRunGivesItsDeviceToTheNextAndGoesOnFromItsCheckpoi
   ASSERT_TRUE(dispatcher_->Resume(first, "lab1").ok());
   EXPECT_EQ(Attach(executor_->WaitForLaunch(4))->assignment.resume_from(),
             files_.Checkpoints(first) / "step-120.safetensors");
+}
+
+TEST_F(DispatcherTest, OnlyARunThatTrainsIsMeasuredAndItStaysAsItIs) {
+  const std::string running = runs_.AddRun(), queued = runs_.AddRun();
+  Start();
+  const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
+  const auto refusal = [&](const std::string& run) {
+    const absl::Status status = dispatcher_->Probe(run, "lab1");
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refusal(running), HasSubstr("is starting; only a run that trains"));
+  int probes = 0;
+  bool connected = true;
+  const auto attached = Attach(
+      launch, [] {}, [] {},
+      [&] {
+        ++probes;
+        return connected;
+      });
+  ASSERT_TRUE(attached.ok());
+  const std::string before = runs_.Read(running).DebugString();
+  EXPECT_TRUE(dispatcher_->Probe(running, "lab1").ok());
+  EXPECT_TRUE(dispatcher_->Probe(running, "lab1").ok()) << "as often as one likes";
+  EXPECT_EQ(probes, 2);
+  connected = false;
+  EXPECT_THAT(refusal(running), HasSubstr("is not connected just now"));
+  EXPECT_EQ(runs_.Read(running).DebugString(), before);
+
+  EXPECT_THAT(refusal(queued), HasSubstr("is queued; only a run that trains"));
+  ASSERT_TRUE(dispatcher_->Pause(running, "lab1").ok());
+  EXPECT_THAT(refusal(running), HasSubstr("is pausing"));
+  PauseAfter(launch, *attached, 3);
+  EXPECT_THAT(refusal(running), HasSubstr("is paused"));
+  ASSERT_TRUE(dispatcher_->Cancel(running, "lab1").ok());
+  EXPECT_THAT(refusal(running), HasSubstr("has already ended (cancelled)"));
+  EXPECT_EQ(probes, 3) << "none of them reached the trainer";
+  EXPECT_EQ(dispatcher_->Probe("01J00000000000000000000000", "lab1").code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST_F(DispatcherTest, ARunWhoseTrainerHasNotCalledYetIsNotMeasured) {
+  const std::string run = runs_.AddRun();
+  Start();
+  const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
+  ASSERT_TRUE(Attach(launch).ok());
+  dispatcher_->Stop();
+  dispatcher_.reset();
+  Start();  // a server that has not met the living trainer
+  EXPECT_EQ(runs_.Read(run).state(), v1::Run::STATE_RUNNING);
+  EXPECT_THAT(std::string(dispatcher_->Probe(run, "lab1").message()),
+              HasSubstr("is not connected just now"));
+  ASSERT_TRUE(Attach(launch).ok());
+  EXPECT_TRUE(dispatcher_->Probe(run, "lab1").ok());
 }
 
 TEST_F(DispatcherTest, AQueuedRunIsPausedAtOnceAndTheOneBehindItStarts) {

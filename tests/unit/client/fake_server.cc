@@ -98,6 +98,15 @@ class FakeServer::Runs : public RunService::Service {
     return Status::OK;
   }
 
+  Status ProbeRun(ServerContext*, const ProbeRunRequest* request, Run* run) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    fake_.probed.push_back(request->id());
+    fake_.on_probe();
+    run->set_id(request->id());
+    run->set_state(Run::STATE_RUNNING);
+    return fake_.probe_status[request->id()];
+  }
+
   Status ReadCheckpoint(ServerContext*, const ReadCheckpointRequest*,
                         grpc::ServerWriter<ReadCheckpointResponse>* writer) override {
     std::lock_guard<std::mutex> lock(fake_.mutex_);

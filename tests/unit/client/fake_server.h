@@ -5,6 +5,7 @@
 #include <grpcpp/server.h>
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -40,6 +41,8 @@ class FakeServer {
   std::vector<WatchScript> watches;                                // one a call, then OK at once
   grpc::Status create_status = grpc::Status::OK;
   grpc::Status pause_status = grpc::Status::OK;
+  std::map<std::string, grpc::Status> probe_status;  // by run; else OK
+  std::function<void()> on_probe = [] {};
   std::vector<std::string> checkpoint;  // the pieces of every run's; none: it has no checkpoint
   int64_t checkpoint_bytes = 0;         // as announced
 
@@ -50,6 +53,7 @@ class FakeServer {
   std::vector<std::string> cancelled;
   std::vector<std::string> paused;
   std::vector<std::string> resumed;
+  std::vector<std::string> probed;
 
  private:
   class Runs;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
@@ -113,7 +114,7 @@ TEST_F(ProgramTest, UnknownOptionAndCommandAreUsageErrorsWithTheNearestName) {
 
 TEST_F(ProgramTest, EveryCommandHasHelpWithExamples) {
   for (const char* command :
-       {"article", "preset", "submit", "ls", "show", "watch", "pause", "resume", "cancel",
+       {"article", "preset", "submit", "ls", "show", "watch", "probe", "pause", "resume", "cancel",
         "devices", "export", "plot", "open", "doctor", "completion"}) {
     EXPECT_EQ(Normlab({command, "--help"}), 0) << command;
     EXPECT_THAT(out_, HasSubstr("Examples:")) << command;
@@ -232,6 +233,112 @@ TEST_F(ProgramTest, ResumeCanWatchToTheEnd) {
   EXPECT_EQ(Normlab({"resume", "pre", "--watch"}), 5);
   ASSERT_EQ(server_.watched.size(), 1u);
   EXPECT_EQ(server_.watched[0].runs(0), kPreId);
+}
+
+// Points of log_z, after which a probe looks for the rest.
+WatchRunsResponse MeasuredEvent(const std::string& run, int64_t step) {
+  WatchRunsResponse event = PointsEvent(run, step, 1.5, "token");
+  *event.mutable_points()->add_columns() = MakeColumn("log_z", {step}, {4.25});
+  return event;
+}
+
+WatchRunsResponse RunEvent(v1::Run run, v1::Run::State state) {
+  WatchRunsResponse event;
+  run.set_state(state);
+  *event.mutable_run() = std::move(run);
+  return event;
+}
+
+class ProbeTest : public ProgramTest {
+ protected:
+  ProbeTest() {
+    server_.runs[0].mutable_progress()->set_step(5);
+    server_.series[kPreId] = {
+        MakeColumn("loss", {6, 7}, {4.5, 1.5}),
+        MakeColumn("block/1/gradient_norm", {7}, {9}),
+        MakeColumn("log_z", {2, 7}, {1, 4.25}),
+        MakeColumn("block/1/attention_entropy", {7}, {2.5}),
+        MakeColumn("block/1/jacobian_gain", {2, 7}, {1, 1.0625}),
+        MakeColumn("block/2/attention_entropy", {7}, {1.5}),
+        MakeColumn("block/2/jacobian_gain", {7}, {std::numeric_limits<double>::quiet_NaN()}),
+    };
+  }
+};
+
+TEST_F(ProbeTest, WaitsForTheNextMeasuredStepAndPrintsARowForEachBlock) {
+  server_.watches = {{{RunEvent(server_.runs[0], v1::Run::STATE_RUNNING),
+                       PointsEvent(kPreId, 6, 4.5, "token"), MeasuredEvent(kPreId, 7)},
+                      grpc::Status::OK,
+                      /*hang=*/true}};
+  EXPECT_EQ(Normlab({"probe", "pre"}), 0) << err_;
+  EXPECT_THAT(server_.probed, testing::ElementsAre(kPreId));
+  EXPECT_EQ(server_.watched.at(0).from_step(), 6) << "what it did before is not of interest";
+  EXPECT_EQ(out_,
+            "pre: step 7\n"
+            "block\tentropy\tgain\n"
+            "block/1\t2.5\t1.062\n"
+            "block/2\t1.5\tNaN\n"
+            "log Z 4.25\n");
+}
+
+TEST_F(ProbeTest, AsJsonHasTheNamesOfTheSeries) {
+  server_.watches = {{{MeasuredEvent(kPreId, 7)}}};
+  EXPECT_EQ(Normlab({"probe", "pre", "--json"}), 0);
+  const auto json = nlohmann::json::parse(out_);
+  EXPECT_EQ(json["run"], kPreId);
+  EXPECT_EQ(json["step"], 7);
+  EXPECT_EQ(json["values"].size(), 5u);
+  EXPECT_EQ(json["values"]["block/1/jacobian_gain"], 1.0625);
+  EXPECT_EQ(json["values"]["block/2/jacobian_gain"], "NaN");
+  EXPECT_EQ(json["values"]["log_z"], 4.25);
+}
+
+TEST_F(ProbeTest, OfOldNumbersAndOfARunThatRestsNothingIsShown) {
+  server_.series[kPreId] = {MakeColumn("log_z", {2, 5}, {1, 2})};
+  for (const auto state : {v1::Run::STATE_PAUSED, v1::Run::STATE_SUCCEEDED}) {
+    server_.watched.clear();
+    server_.watches = {{{MeasuredEvent(kPreId, 5), RunEvent(server_.runs[0], state)}}};
+    EXPECT_EQ(Normlab({"probe", "pre"}), 4);
+    EXPECT_EQ(out_, "");
+    EXPECT_THAT(err_, HasSubstr("had no further step: nothing was measured"));
+  }
+}
+
+TEST_F(ProbeTest, ARunThatEndedRightAfterItWasMeasuredIsShown) {
+  server_.watches = {{{RunEvent(server_.runs[0], v1::Run::STATE_SUCCEEDED)}}};
+  EXPECT_EQ(Normlab({"probe", "pre"}), 0) << err_;
+  EXPECT_THAT(out_, HasSubstr("pre: step 7"));
+}
+
+TEST_F(ProbeTest, ARefusalDoesNotKeepTheOthersBack) {
+  server_.probe_status[kPostId] = grpc::Status(grpc::StatusCode::FAILED_PRECONDITION,
+                                               "run X is queued; only a run that trains");
+  server_.watches = {{{MeasuredEvent(kPreId, 7)}}};
+  EXPECT_EQ(Normlab({"probe", "post", "pre", "nothing"}), 4);
+  EXPECT_THAT(err_, HasSubstr("run X is queued"));
+  EXPECT_THAT(err_, HasSubstr("there is no run \"nothing\""));
+  EXPECT_THAT(out_, HasSubstr("pre: step 7"));
+  EXPECT_EQ(server_.watched.size(), 1u);
+}
+
+TEST_F(ProbeTest, AStepThatTakesTooLongIsSaid) {
+  server_.watches = {{{RunEvent(server_.runs[0], v1::Run::STATE_RUNNING)},
+                      grpc::Status::OK,
+                      /*hang=*/true}};
+  EXPECT_EQ(Normlab({"probe", "pre", "--timeout", "0.2"}), 4);
+  EXPECT_THAT(err_, HasSubstr("no numbers of pre after 0.2 s: its step takes longer"));
+  EXPECT_THAT(err_, HasSubstr(std::string("normlab export ") + kPreId));
+  EXPECT_EQ(Normlab({"probe"}), 2);
+  EXPECT_EQ(Normlab({"probe", "pre", "--timeout", "0"}), 2);
+}
+
+TEST_F(ProbeTest, CtrlCEndsTheWaiting) {
+  server_.watches = {{{RunEvent(server_.runs[0], v1::Run::STATE_RUNNING)},
+                      grpc::Status::OK,
+                      /*hang=*/true}};
+  server_.on_probe = [] { ::raise(SIGINT); };
+  EXPECT_EQ(Normlab({"probe", "pre"}), 130);
+  EXPECT_THAT(err_, HasSubstr("what is measured will be in the curves"));
 }
 
 TEST_F(ProgramTest, AWatchGoesOnOverAPauseAndSaysHowToResume) {

@@ -147,6 +147,17 @@ TEST_F(HttpRoutesTest, PauseAndResumeRun) {
   EXPECT_EQ(Get("/api/v1/runs/01J8:pause").status, 405);
 }
 
+TEST_F(HttpRoutesTest, ProbeRun) {
+  std::string probed;
+  api_.probe_run = [&](const v1::ProbeRunRequest& request) {
+    probed = request.id();
+    return RunCalled(probed);
+  };
+  EXPECT_EQ(Fetch("POST", "/api/v1/runs/01J8:probe").json()["id"], "01J8");
+  EXPECT_EQ(probed, "01J8");
+  EXPECT_EQ(Get("/api/v1/runs/01J8:probe").status, 405);
+}
+
 TEST_F(HttpRoutesTest, ListRuns) {
   v1::ListRunsRequest seen;
   api_.list_runs = [&](const v1::ListRunsRequest& request) {

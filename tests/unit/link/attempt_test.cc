@@ -153,6 +153,28 @@ TEST_F(AttemptTest, PauseWritesACheckpointAndTheNextAttemptGoesOnFromIt) {
   EXPECT_EQ(records.back().finished().outcome(), Finished::OUTCOME_SUCCEEDED);
 }
 
+TEST_F(AttemptTest, AProbeBringsAnotherSeriesInTheNextStepOnlyAndTrainingGoesOn) {
+  setenv("NORMLAB_FAKE_ENGINE", "hang_at=300", 1);
+  StartServer(500);
+  server_->set_decide([](uint64_t first, size_t count) {
+    // Records are the model, the series, and the steps up to 299.
+    return first + count - 1 == 301 ? FakeWorkerServer::Action::kStoreAckAndProbe
+                                    : FakeWorkerServer::Action::kStoreAndAck;
+  });
+  Launch();
+  EXPECT_EQ(WaitForExit().exit_code, kExitEnded);
+  const std::vector<Record> records = AllRecords();
+  EXPECT_EQ(records.back().finished().outcome(), Finished::OUTCOME_SUCCEEDED);
+  ASSERT_EQ(records.size(), 504U);
+  ASSERT_TRUE(records[301].has_series());
+  EXPECT_EQ(records[301].series().names(0), "log_z");
+  EXPECT_EQ(records[302].step().step(), 300);
+  EXPECT_EQ(records[302].step().values_size(), 4);
+  EXPECT_EQ(records[302].step().series(3), 3U);
+  EXPECT_EQ(records[302].step().values(3), 300);
+  EXPECT_EQ(records[303].step().values_size(), 3);
+}
+
 TEST_F(AttemptTest, APauseThatComesWithTheLastStepIsASuccess) {
   setenv("NORMLAB_FAKE_ENGINE", "hang_at=300", 1);
   StartServer(300);

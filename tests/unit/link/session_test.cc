@@ -9,8 +9,8 @@
 #include <string>
 
 #include "tests/fakes/fake_worker_service.h"
-#include "tests/unit/link/effective_spec.h"
 #include "tests/fakes/temp_dir.h"
+#include "tests/unit/link/effective_spec.h"
 
 namespace normlab::trainer {
 namespace {
@@ -175,6 +175,21 @@ TEST_F(SessionTest, AStopCountsMoreThanAPause) {
   EXPECT_FALSE(session_->StopRequested());
   session_->RequestStop(StopCause::kServer, "cancelled");
   EXPECT_EQ(session_->requested(), Request::kStop);
+}
+
+TEST_F(SessionTest, AProbeIsSaidOnceAndAPauseCountsMore) {
+  server_->Start();
+  Attach();
+  session_->RequestProbe();
+  session_->RequestProbe();
+  EXPECT_EQ(session_->requested(), Request::kProbe);
+  EXPECT_EQ(session_->requested(), Request::kGoOn) << "two that came together are one";
+  session_->RequestProbe();
+  EXPECT_EQ(session_->requested(), Request::kProbe) << "and it can be asked for again";
+  session_->RequestProbe();
+  session_->RequestPause();
+  EXPECT_EQ(session_->requested(), Request::kPause);
+  EXPECT_EQ(session_->requested(), Request::kPause);
 }
 
 TEST_F(SessionTest, FirstStopRequestCountsAndEndsTheWaitForAnAssignment) {

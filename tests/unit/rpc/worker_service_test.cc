@@ -125,6 +125,32 @@ TEST_F(WorkerServiceTest, APauseIsSaidOnceAndTheNextAssignmentNamesTheCheckpoint
   EXPECT_EQ(second.persisted_sequence(), 0u) << "records of this attempt";
 }
 
+TEST_F(WorkerServiceTest, AProbeIsSaidEachTimeAndNotAgainToATrainerThatComesBack) {
+  const std::string run = runs_.AddRun();
+  dispatcher_->Wake();
+  const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
+  {
+    const auto trainer = Attach(launch);
+    EXPECT_TRUE(trainer->Next().has_assignment());
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_TRUE(dispatcher_->Probe(run, "lab1").ok());
+      EXPECT_TRUE(trainer->Next().has_probe());
+    }
+    trainer->context.TryCancel();
+    trainer->stream->Finish();
+  }
+  // Once the stream is gone there is nobody to ask.
+  absl::Status asked;
+  do {
+    asked = dispatcher_->Probe(run, "lab1");
+  } while (asked.ok());
+  EXPECT_EQ(asked.code(), absl::StatusCode::kFailedPrecondition);
+  const auto trainer = Attach(launch);
+  EXPECT_TRUE(trainer->Next().has_assignment());
+  ASSERT_TRUE(dispatcher_->Pause(run, "lab1").ok());
+  EXPECT_TRUE(trainer->Next().has_pause()) << "the probe is forgotten";
+}
+
 TEST_F(WorkerServiceTest, AStopComesAlsoAfterAPause) {
   const std::string run = runs_.AddRun();
   dispatcher_->Wake();
