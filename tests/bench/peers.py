@@ -157,8 +157,8 @@ def main():
         return lambda threads: [python, __file__, "--worker", name, "--threads", str(threads)]
 
     def own(threads):
-        return [f"{arguments.bin}/normlab-train-csv", "--quiet", "--threads", str(threads),
-                "--steps", str(WARM_UP + STEPS)]
+        return [f"{arguments.bin}/normlab-train-csv", "--quiet", f"--threads={threads}",
+                f"--steps={WARM_UP + STEPS}"]
 
     def printed(output):
         return float(re.search(r"steps/s ([\d.e+-]+)", output).group(1))
