@@ -65,8 +65,10 @@ target_include_directories(normlab_torch SYSTEM INTERFACE ${_torch}/include
 # The CUDA libraries register themselves when loaded and nothing refers to their symbols, so the
 # linker would drop them without --no-as-needed.
 set(_libraries ${_torch}/lib/libtorch.so ${_torch}/lib/libtorch_cpu.so ${_torch}/lib/libc10.so)
+set(NORMLAB_TORCH_HAS_CUDA OFF)
 foreach(_name libtorch_cuda.so libc10_cuda.so)
   if(EXISTS ${_torch}/lib/${_name})
+    set(NORMLAB_TORCH_HAS_CUDA ON)
     list(APPEND _libraries ${_torch}/lib/${_name})
   endif()
 endforeach()

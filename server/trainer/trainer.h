@@ -85,6 +85,10 @@ struct TrainingSettings {
   std::string precision = "fp32";  // fp32 | bf16
   int64_t threads = 1;             // exact number of threads that compute
   bool stop_on_non_finite = true;
+  // Where it is computed: "cpu", or "cuda", the first GPU that CUDA_VISIBLE_DEVICES leaves. On a
+  // GPU one thread computes, whatever `threads` says.
+  std::string device = "cpu";
+  bool cuda_graph = false;  // on a GPU: record a step once and replay it
   // What is looked at; none of it changes a bit of the training.
   int64_t diagnose_every = 10;    // steps; 0 is off
   bool diagnose_tensors = false;  // gradient norm of every tensor as well
@@ -99,7 +103,8 @@ struct TrainingSettings {
 // What the model is, known once it is built.
 struct ModelSummary {
   int64_t parameter_count = 0;
-  std::string instruction_set;  // "same bits" holds within one: baseline, avx2, avx512
+  // "Same bits" holds within one: baseline, avx2, avx512, or a GPU as in "cuda (NVIDIA H200)".
+  std::string instruction_set;
 };
 
 // One number of one step. `series` indexes the names given to Observer::OnSeries.
@@ -146,7 +151,7 @@ struct Result {
   std::string reason;  // one sentence for a person; empty when finished
 };
 
-// Trains on the CPU with exactly `settings.threads` computing threads. Throws std::runtime_error
+// Trains on settings.device; on the CPU with exactly `settings.threads` computing threads. Throws std::runtime_error
 // with a readable message for whatever goes wrong (torch exceptions are translated).
 Result Train(const TrainingSettings& settings, Observer& observer);
 

@@ -2,6 +2,7 @@
 #ifndef NORMLAB_SERVER_TRAINER_MODEL_BATCH_H_
 #define NORMLAB_SERVER_TRAINER_MODEL_BATCH_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -19,6 +20,11 @@ struct Batch {
   std::vector<int32_t> source_lengths;  // [batch]; positions of `source` beyond it are padding
   std::vector<float> inputs;            // [batch, time, d_model]: numbers instead of tokens
 };
+
+// How many of its targets count.
+inline int64_t CountedTargets(const Batch& batch) {
+  return std::ranges::count_if(batch.targets, [](int32_t target) { return target != kIgnored; });
+}
 
 }  // namespace normlab::trainer
 

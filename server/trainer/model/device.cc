@@ -3,6 +3,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "server/trainer/model/cuda_device.h"
+
 namespace normlab::trainer {
 namespace {
 
@@ -12,11 +14,6 @@ std::map<std::string, Device*>& RegisteredDevices() {
 }
 
 }  // namespace
-
-#ifdef NORMLAB_WITH_CUDA
-// In cuda_device.cu. Throws std::runtime_error if there is no GPU to be used.
-Device& CudaDevice();
-#endif
 
 Device* FindDevice(const std::string& name) {
   if (name == "cpu") return nullptr;

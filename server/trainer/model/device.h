@@ -44,6 +44,8 @@ class Device {
   virtual void CopyOut(const void* device, void* host, size_t bytes) = 0;
   // Waits for everything given before. Throws std::runtime_error if any of it failed.
   virtual void Wait() = 0;
+  // Whether everything given before is done, without waiting. Throws as Wait() does.
+  virtual bool IsIdle() = 0;
 
   // Work given between the two is not done but recorded; Replay() does it, with one call and every
   // time from the same addresses. A new recording replaces the one before.

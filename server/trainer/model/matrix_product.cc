@@ -1,9 +1,14 @@
 #include "server/trainer/model/matrix_product.h"
 
+#include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <ATen/core/Tensor.h>
+#include <c10/core/Stream.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
+
+#include "server/trainer/model/cuda_device.h"
 
 namespace normlab::trainer {
 namespace {
@@ -12,16 +17,19 @@ namespace {
 // measurement.
 constexpr int64_t kLarge = 512 * 512;
 
-bool IsLarge(const Matrix& a, const Matrix& b) {
+bool IsForTorch(const Matrix& a, const Matrix& b, Products products) {
+  if (products != Products::kOwnKernelIfSmall) return products == Products::kLibraryOnGpu;
   const int64_t largest = std::max({a.rows, a.columns, b.columns});
   return a.rows * a.columns * b.columns / largest > kLarge;
 }
 
 // A tensor over memory that somebody else owns; torch's signature lacks a const form.
-at::Tensor View(const Matrix& matrix) {
+at::Tensor View(const Matrix& matrix, Products products) {
   float* data = const_cast<float*>(matrix.data);
-  if (matrix.transposed) return at::from_blob(data, {matrix.columns, matrix.rows}).t();
-  return at::from_blob(data, {matrix.rows, matrix.columns});
+  const bool on_gpu = products == Products::kLibraryOnGpu;
+  const auto options = at::TensorOptions().device(on_gpu ? at::Device(at::kCUDA, 0) : at::kCPU);
+  if (matrix.transposed) return at::from_blob(data, {matrix.columns, matrix.rows}, options).t();
+  return at::from_blob(data, {matrix.rows, matrix.columns}, options);
 }
 
 }  // namespace
@@ -35,8 +43,10 @@ struct MatrixProduct::Tensors {
 MatrixProduct::MatrixProduct(const Matrix& a, const Matrix& b, ProductStart start, float* out,
                              const Kernels& kernels)
     : a_(a), b_(b), start_(start), out_(out), kernels_(kernels) {
-  if (!IsLarge(a, b)) return;
-  tensors_.reset(new Tensors{View(a), View(b), View({out, a.rows, b.columns})});
+  const Products products = kernels.products;
+  if (!IsForTorch(a, b, products)) return;
+  tensors_.reset(
+      new Tensors{View(a, products), View(b, products), View({out, a.rows, b.columns}, products)});
 }
 
 MatrixProduct::MatrixProduct(MatrixProduct&&) noexcept = default;
@@ -61,6 +71,16 @@ void MatrixProduct::RunKernel() {
   const int64_t b_column = b_.transposed ? b_.rows : 1;
   kernels_.matrix_multiply(a_.data, a_row, a_column, b_.data, b_row, b_column, a_.rows, b_.columns,
                            a_.columns, start_.bias, start_.accumulate, out_);
+}
+
+// Through what torch has for every kind of device: this builds without CUDA's headers. A stream
+// that is not torch's own is known to torch by its pointer.
+void UseStreamForProducts(void* cuda_stream) {
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  at::globalContext().setAllowTF32CuBLAS(false);
+  const c10::Stream stream(c10::Stream::UNSAFE, c10::Device(c10::kCUDA, 0),
+                           reinterpret_cast<c10::StreamId>(cuda_stream));
+  c10::impl::VirtualGuardImpl(c10::kCUDA).exchangeStream(stream);
 }
 
 }  // namespace normlab::trainer

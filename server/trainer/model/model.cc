@@ -98,9 +98,14 @@ void CheckSwitch(const TrainingSettings& s) {
 // What is written for the host's memory only.
 void CheckDevice(const TrainingSettings& s, const Program& program) {
   if (program.device() == nullptr) return;
-  Require(
-      s.model == "decoder" && s.ffn == "dense" && s.precision == "fp32",
-      "only model decoder with ffn dense and precision fp32 runs on a device other than the CPU");
+  const auto require = [&](const char* name, const std::string& value, const char* only) {
+    Require(value == only, std::string(name) + " \"" + value +
+                               "\" runs on the CPU only; on device \"" + s.device + "\" it is " +
+                               only);
+  };
+  require("model", s.model, "decoder");
+  require("ffn", s.ffn, "dense");
+  require("precision", s.precision, "fp32");
 }
 
 // The blocks of a stack; their taps are part of the model.

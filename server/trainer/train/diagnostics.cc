@@ -86,6 +86,7 @@ bool Diagnostics::Due(int64_t step) const {
 }
 
 void Diagnostics::BeforeUpdate() {
+  learner_.DownloadForDiagnostics();
   std::ranges::copy(learner_.weights(), weights_before_.data());
   const float* gradients = learner_.gradients().data();
   const auto norm = [](const float* data, const std::vector<Range>& ranges) {
@@ -118,6 +119,7 @@ void Diagnostics::AddStream(size_t block) {
 }
 
 const std::vector<double>& Diagnostics::AfterUpdate() {
+  learner_.DownloadWeights();
   size_t at = 0;
   for (size_t i = 0; i < blocks_.size(); ++i) {
     double squares = 0;

@@ -76,6 +76,7 @@ const Setting kFixed[] = {
     NORMLAB_SETTING(seed),
     NORMLAB_SETTING(precision),
     NORMLAB_SETTING(threads),
+    NORMLAB_SETTING(device),
 };
 
 // None of these does, or a resumed run may have another one.
@@ -86,6 +87,7 @@ const Setting kFree[] = {
     NORMLAB_SETTING(validate_every),
     NORMLAB_SETTING(steps),
     NORMLAB_SETTING(stop_on_non_finite),
+    NORMLAB_SETTING(cuda_graph),
     NORMLAB_SETTING(diagnose_every),
     NORMLAB_SETTING(diagnose_tensors),
     NORMLAB_SETTING(probe_every),

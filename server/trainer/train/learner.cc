@@ -25,10 +25,6 @@ void CheckTrainingSettings(const TrainingSettings& settings) {
   }
 }
 
-int64_t CountedTargets(const Batch& batch) {
-  return std::ranges::count_if(batch.targets, [](int32_t target) { return target != kIgnored; });
-}
-
 // The sequences of the batch that are the program's, each field with `per_sequence` entries.
 template <typename T>
 void CopyField(const std::vector<T>& field, int64_t per_sequence, const Program& program,
@@ -52,6 +48,7 @@ void CopyShare(const Batch& batch, const TrainingSettings& settings, Program& pr
 Learner::Learner(const TrainingSettings& settings) : settings_(settings) {
   CheckTrainingSettings(settings);
   CheckModelSettings(settings);
+  Device* device = FindDevice(settings.device);
   RecordShares();
   weights_ = Buffer(parameters_.buffer_size());
   InitializeParameters(settings, parameters_, weights_.span());
@@ -60,12 +57,50 @@ Learner::Learner(const TrainingSettings& settings) : settings_(settings) {
     share.program->Finish(weights_.data(), share.gradients.data());
   }
   optimizer_ = MakeOptimizer(settings, parameters_);
+  if (device == nullptr) return;
+  device_ = std::make_unique<DeviceLearner>(settings, parameters_, optimizer_->States(), *device);
+  Upload();
+}
+
+std::string Learner::Processor() const {
+  if (device_ == nullptr) return BestKernels().instruction_set;
+  const Device& device = device_->device();
+  return std::string(device.kernels().instruction_set) + " (" + device.Description() + ")";
+}
+
+void Learner::Upload() {
+  if (device_ != nullptr) device_->Upload(weights_.span(), optimizer_->States());
+}
+
+void Learner::DownloadWeights() {
+  if (device_ != nullptr) device_->DownloadWeights(weights_.span());
+}
+
+void Learner::DownloadOptimizer() {
+  if (device_ != nullptr) device_->DownloadStates(optimizer_->States());
+}
+
+void Learner::DownloadForDiagnostics() {
+  if (device_ == nullptr) return;
+  DownloadWeights();
+  device_->DownloadGradients(shares_[0].gradients.span());
+  Program& program = *shares_[0].program;
+  const auto download = [&](Value value) {
+    const auto count = static_cast<size_t>(value.rows() * value.width());
+    device_->DownloadValue(value, {program.Data(value), count});
+  };
+  for (const BlockTaps& taps : shares_[0].model.blocks) {
+    download(taps.input);
+    download(taps.output);
+    for (const Value& branch : taps.branches) download(branch);
+  }
 }
 
 void Learner::RecordShares() {
   // Experts have room for tokens of the whole batch, so Switch layers need it in one program;
   // threads then help inside large products only.
-  const bool whole = settings_.ffn == "switch";
+  // Of a run on a device there is one as well: it shows the device's numbers to diagnostics.
+  const bool whole = settings_.ffn == "switch" || settings_.device != "cpu";
   const int64_t count = whole ? 1 : std::min(settings_.threads, settings_.batch_size);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t begin = settings_.batch_size * i / count;
@@ -88,6 +123,11 @@ void Learner::ForEachPart(const Work& work) {
 }
 
 double Learner::ComputeGradients(int64_t step, std::span<const Batch> batches) {
+  if (device_ != nullptr) {
+    device_->GiveGradients(step, batches);
+    record_ = device_->WaitFor(step);
+    return record_.loss;
+  }
   int64_t counted = 0;
   for (const Batch& batch : batches) counted += CountedTargets(batch);
   if (counted == 0) throw std::runtime_error("no target of the step counts in the loss");
@@ -128,6 +168,7 @@ void Learner::SumShares() {
 }
 
 double Learner::Evaluate(std::span<const Batch> batches) {
+  if (device_ != nullptr) return device_->Evaluate(batches);
   int64_t counted = 0;
   for (const Batch& batch : batches) counted += CountedTargets(batch);
   const States states = TakeStates();
@@ -171,6 +212,7 @@ void Learner::RestoreStates(const States& states) {
 }
 
 double Learner::GradientNorm() {
+  if (device_ != nullptr) return record_.gradient_norm;
   std::vector<double> squares(shares_.size());
   ForEachPart([&](size_t i, int64_t begin, int64_t end) {
     squares[i] = BestKernels().sum_of_squares(shares_[0].gradients.data() + begin, end - begin);
@@ -179,10 +221,12 @@ double Learner::GradientNorm() {
 }
 
 int64_t Learner::NonFiniteCount() const {
+  if (device_ != nullptr) return static_cast<int64_t>(record_.non_finite);
   return std::ranges::count_if(gradients(), [](float x) { return !std::isfinite(x); });
 }
 
 void Learner::Clip(double norm) {
+  if (device_ != nullptr) return;  // its update clips
   if (settings_.clip_norm <= 0 || !(norm > settings_.clip_norm) || std::isinf(norm)) return;
   const auto scale = static_cast<float>(settings_.clip_norm / norm);
   ForEachPart([&](size_t, int64_t begin, int64_t end) {
@@ -192,6 +236,7 @@ void Learner::Clip(double norm) {
 }
 
 void Learner::Update(int64_t step, double learning_rate) {
+  if (device_ != nullptr) return device_->GiveUpdate(step, learning_rate);
   ForEachPart([&](size_t, int64_t begin, int64_t end) {
     optimizer_->Update(step, learning_rate, begin, end, shares_[0].gradients.data(),
                        weights_.data());

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "server/trainer/model/batch.h"
@@ -12,14 +13,17 @@
 #include "server/trainer/model/model.h"
 #include "server/trainer/model/parameters.h"
 #include "server/trainer/model/program.h"
+#include "server/trainer/train/device_learner.h"
 #include "server/trainer/train/optimizer.h"
 #include "server/trainer/trainer.h"
 
 namespace normlab::trainer {
 
-// Splits each batch between `settings.threads` threads by sequences; every thread goes forward and
-// back through the whole model, then the gradients are added in thread order. The same thread count
-// on the same instruction set gives the same bits. Not thread-safe.
+// On settings.device. On the CPU it splits each batch between `settings.threads` threads by
+// sequences; every thread goes forward and back through the whole model, then the gradients are
+// added in thread order. The same thread count on the same instruction set gives the same bits. On
+// a GPU weights(), gradients(), the optimiser and the values of program(0) are copies on the host
+// that Upload() and Download...() bring up to date; on the CPU those do nothing. Not thread-safe.
 class Learner {
  public:
   // `settings` must outlive the learner. Throws std::runtime_error for settings it cannot train.
@@ -29,6 +33,19 @@ class Learner {
   ParameterTable& parameters() { return parameters_; }  // for recording another program
   std::span<float> weights() { return weights_.span(); }
   std::span<const float> gradients() const { return shares_[0].gradients.span(); }
+
+  // The instruction set, or the device's name.
+  std::string Processor() const;
+
+  // To the device: weights and optimiser, after they were written here.
+  void Upload();
+  void DownloadWeights();
+  void DownloadOptimizer();
+  // Weights, gradients, and what blocks have tapped.
+  void DownloadForDiagnostics();
+
+  // For steps that nobody waits for; null on the CPU.
+  DeviceLearner* device() { return device_.get(); }
 
   // The gradients of step `step`: forward and backward over its batches. Returns the mean
   // cross-entropy over all targets that count, not a mean of the batches' means.
@@ -92,6 +109,8 @@ class Learner {
   std::vector<Share> shares_;
   Buffer weights_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<DeviceLearner> device_;
+  StepRecord record_;  // of the device's last step here
   double balance_loss_ = 0;
 };
 

@@ -9,35 +9,11 @@
 namespace normlab::trainer {
 namespace {
 
-// Neighbouring parameters with the same weight decay.
-struct Segment {
-  int64_t begin;
-  int64_t end;
-  float decay;
-};
-
-std::vector<Segment> MakeSegments(const TrainingSettings& settings,
-                                  const ParameterTable& parameters) {
-  const bool matrices_only = settings.decay_parameters == "matrices";
-  std::vector<Segment> segments;
-  for (const Parameter& parameter : parameters.all()) {
-    const bool decays = !matrices_only || parameter.shape.size() >= 2;
-    const float decay = decays ? static_cast<float>(settings.weight_decay) : 0.0f;
-    const int64_t end = parameter.offset + parameter.count;
-    if (!segments.empty() && segments.back().decay == decay) {
-      segments.back().end = end;  // the gap between two tensors is zero and stays zero
-    } else {
-      segments.push_back({parameter.offset, end, decay});
-    }
-  }
-  return segments;
-}
-
 // Calls work(from, to, decay) for what of each segment lies in [begin, end).
 template <typename Work>
-void ForEachSegment(const std::vector<Segment>& segments, int64_t begin, int64_t end,
+void ForEachSegment(const std::vector<DecaySegment>& segments, int64_t begin, int64_t end,
                     const Work& work) {
-  for (const Segment& segment : segments) {
+  for (const DecaySegment& segment : segments) {
     const int64_t from = std::max(begin, segment.begin);
     const int64_t to = std::min(end, segment.end);
     if (from < to) work(from, to, segment.decay);
@@ -49,15 +25,14 @@ class AdamW final : public Optimizer {
   AdamW(const TrainingSettings& settings, const ParameterTable& parameters, const Kernels& kernels)
       : settings_(settings),
         kernels_(kernels),
-        segments_(MakeSegments(settings, parameters)),
+        segments_(DecaySegments(settings, parameters)),
         first_moment_(parameters.buffer_size()),
         second_moment_(parameters.buffer_size()) {}
 
   void Update(int64_t step, double learning_rate, int64_t begin, int64_t end,
               const float* gradients, float* weights) override {
-    const auto t = static_cast<double>(step);
-    const auto m_correction = static_cast<float>(1.0 / (1.0 - std::pow(settings_.beta1, t)));
-    const auto v_correction = static_cast<float>(1.0 / (1.0 - std::pow(settings_.beta2, t)));
+    const float m_correction = BiasCorrection(settings_.beta1, step);
+    const float v_correction = BiasCorrection(settings_.beta2, step);
     ForEachSegment(segments_, begin, end, [&](int64_t from, int64_t to, float decay) {
       kernels_.adamw(gradients + from, to - from, static_cast<float>(learning_rate),
                      static_cast<float>(settings_.beta1), static_cast<float>(settings_.beta2),
@@ -73,7 +48,7 @@ class AdamW final : public Optimizer {
  private:
   const TrainingSettings& settings_;
   const Kernels& kernels_;
-  const std::vector<Segment> segments_;
+  const std::vector<DecaySegment> segments_;
   Buffer first_moment_;
   Buffer second_moment_;
 };
@@ -83,7 +58,7 @@ class Sgd final : public Optimizer {
  public:
   Sgd(const TrainingSettings& settings, const ParameterTable& parameters)
       : settings_(settings),
-        segments_(MakeSegments(settings, parameters)),
+        segments_(DecaySegments(settings, parameters)),
         momentum_(parameters.buffer_size()) {}
 
   void Update(int64_t /*step*/, double learning_rate, int64_t begin, int64_t end,
@@ -103,7 +78,7 @@ class Sgd final : public Optimizer {
 
  private:
   const TrainingSettings& settings_;
-  const std::vector<Segment> segments_;
+  const std::vector<DecaySegment> segments_;
   Buffer momentum_;
 };
 
@@ -114,6 +89,27 @@ std::unique_ptr<Optimizer> MakeOptimizer(const TrainingSettings& settings,
   CheckOptimizer(settings);
   if (settings.optimizer == "sgd") return std::make_unique<Sgd>(settings, parameters);
   return std::make_unique<AdamW>(settings, parameters, kernels);
+}
+
+std::vector<DecaySegment> DecaySegments(const TrainingSettings& settings,
+                                        const ParameterTable& parameters) {
+  const bool matrices_only = settings.decay_parameters == "matrices";
+  std::vector<DecaySegment> segments;
+  for (const Parameter& parameter : parameters.all()) {
+    const bool decays = !matrices_only || parameter.shape.size() >= 2;
+    const float decay = decays ? static_cast<float>(settings.weight_decay) : 0.0f;
+    const int64_t end = parameter.offset + parameter.count;
+    if (!segments.empty() && segments.back().decay == decay) {
+      segments.back().end = end;  // the gap between two tensors is zero and stays zero
+    } else {
+      segments.push_back({parameter.offset, end, decay});
+    }
+  }
+  return segments;
+}
+
+float BiasCorrection(double beta, int64_t step) {
+  return static_cast<float>(1.0 / (1.0 - std::pow(beta, static_cast<double>(step))));
 }
 
 void CheckOptimizer(const TrainingSettings& settings) {

@@ -45,6 +45,18 @@ std::unique_ptr<Optimizer> MakeOptimizer(const TrainingSettings& settings,
                                          const ParameterTable& parameters,
                                          const Kernels& kernels = BestKernels());
 
+// Neighbouring parameters with the same weight decay, in the parameter buffer.
+struct DecaySegment {
+  int64_t begin;
+  int64_t end;
+  float decay;
+};
+std::vector<DecaySegment> DecaySegments(const TrainingSettings& settings,
+                                        const ParameterTable& parameters);
+
+// What AdamW multiplies its average of `beta` with at step `step`: 1 / (1 - beta^step).
+float BiasCorrection(double beta, int64_t step);
+
 // Throws std::runtime_error naming the setting if there is no such optimiser.
 void CheckOptimizer(const TrainingSettings& settings);
 

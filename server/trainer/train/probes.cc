@@ -212,6 +212,7 @@ bool Probes::HasAttention() const {
 bool Probes::HasJacobian() const { return settings_.model == "decoder"; }
 
 const std::vector<double>& Probes::Measure() {
+  learner_.DownloadWeights();
   values_.clear();
   program_->Forward();
   for (size_t i = 0; i < model_.blocks.size(); ++i) MeasureBlock(i);

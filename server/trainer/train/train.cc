@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -75,6 +76,27 @@ class Training {
   void Probe();
   // One step with everything that is observed in it; the end, if the run has diverged.
   std::optional<Result> Step(int64_t step);
+  // What every step has been.
+  struct Outcome {
+    double loss;
+    double gradient_norm;
+    int64_t non_finite;  // gradients
+    double seconds;
+    bool IsFinite() const { return std::isfinite(loss) && std::isfinite(gradient_norm); }
+  };
+  void ObserveOutcome(int64_t step, const Outcome& outcome);
+
+  // A device is given step after step without waiting; what became of them is read every
+  // kReadSteps steps or kReadSeconds, whichever is first. Only steps that something looks into, as
+  // diagnostics do, are waited for.
+  static constexpr int64_t kReadSteps = 16;
+  static constexpr double kReadSeconds = 0.02;
+  bool IsLookedInto(int64_t step) const;
+  std::optional<Result> GiveStep(int64_t step);
+  // Reports the steps that are done, or, waiting, `all` that were given; the end, if that is it.
+  std::optional<Result> ReadSteps(bool all);
+  // A step that was read later; the end, if the run has diverged at it.
+  std::optional<Result> Report(int64_t step, const StepRecord& record, double seconds);
   // True at every `every`-th step and at the last one; never if `every` is 0.
   bool IsDue(int64_t every, int64_t step) const;
   // What the observer asked for after a step; the end, if that is it.
@@ -98,6 +120,9 @@ class Training {
   uint32_t diagnostics_series_ = 0;
   uint32_t probes_series_ = 0;
   std::vector<Observation> observations_;  // of a step
+  int64_t given_ = 0;  // the last step that the device was given without waiting
+  int64_t read_ = 0;   // the last of them that was reported
+  Clock::time_point read_at_ = Clock::now();
 };
 
 Training::Training(const TrainingSettings& settings, Observer& observer)
@@ -112,14 +137,15 @@ Training::Training(const TrainingSettings& settings, Observer& observer)
   }
   if (!settings.resume_from.empty()) {
     first_step_ = LoadCheckpoint(settings.resume_from, State()) + 1;
-    return;
+  } else {
+    SetFirstWeights(settings, learner_);
   }
-  SetFirstWeights(settings, learner_);
+  learner_.Upload();
 }
 
 Result Training::Run() {
   observer_.OnModel({.parameter_count = learner_.parameters().parameter_count(),
-                     .instruction_set = BestKernels().instruction_set});
+                     .instruction_set = learner_.Processor()});
   DeclareSeries(StepSeriesNames());
   if (settings_.ffn == "switch") {
     balance_series_ = DeclareSeries(std::array{std::string("balance_loss")});
@@ -130,6 +156,11 @@ Result Training::Run() {
   diagnostics_series_ = DeclareSeries(diagnostics_.names());
 
   for (int64_t step = first_step_; step <= settings_.steps; ++step) {
+    if (learner_.device() != nullptr && !IsLookedInto(step)) {
+      if (const std::optional<Result> end = GiveStep(step)) return *end;
+      continue;
+    }
+    if (const std::optional<Result> end = ReadSteps(true)) return *end;
     if (const std::optional<Result> end = Step(step)) return *end;
     if (const std::optional<Result> end = Obey(observer_.Requested(), step)) return *end;
   }
@@ -181,7 +212,6 @@ std::optional<Result> Training::Step(int64_t step) {
   for (Batch& batch : batches_) data_->Next(batch);
   const double loss = learner_.ComputeGradients(step, batches_);
   const double gradient_norm = learner_.GradientNorm();
-  const double learning_rate = LearningRate(settings_, step);
   const bool finite = std::isfinite(loss) && std::isfinite(gradient_norm);
   const bool diverged = !finite && settings_.stop_on_non_finite;
   // The step at which a run diverges is looked at whenever diagnosing is on.
@@ -189,17 +219,12 @@ std::optional<Result> Training::Step(int64_t step) {
   if (diagnose) diagnostics_.BeforeUpdate();
   if (!diverged) {
     learner_.Clip(gradient_norm);
-    learner_.Update(step, learning_rate);
+    learner_.Update(step, LearningRate(settings_, step));
   }
   if (diagnose) Observe(diagnostics_series_, diagnostics_.AfterUpdate());
 
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  const int64_t tokens = settings_.batch_size * settings_.sequence_length * settings_.accumulate;
-  const int64_t non_finite = finite ? 0 : learner_.NonFiniteCount() + (std::isfinite(loss) ? 0 : 1);
-  Observe(kLoss, std::array<double, kStepSeriesCount>{
-                     loss, gradient_norm, learning_rate, seconds * 1e3,
-                     static_cast<double>(tokens) / seconds, static_cast<double>(non_finite),
-                     spikes_.IsSpike(loss) ? 1.0 : 0.0});
+  ObserveOutcome(step, {loss, gradient_norm, finite ? 0 : learner_.NonFiniteCount(),
+                        std::chrono::duration<double>(Clock::now() - start).count()});
   if (settings_.ffn == "switch") Observe(balance_series_, std::array{learner_.balance_loss()});
   // Unlike the loss, of the weights after the update: at the last step, of the finished model.
   if (!diverged && IsDue(settings_.validate_every, step)) {
@@ -210,12 +235,85 @@ std::optional<Result> Training::Step(int64_t step) {
   return Result{Ending::kDiverged, step, DivergenceReason(loss, gradient_norm, step)};
 }
 
+void Training::ObserveOutcome(int64_t step, const Outcome& outcome) {
+  const int64_t tokens = settings_.batch_size * settings_.sequence_length * settings_.accumulate;
+  const int64_t non_finite = outcome.non_finite + (std::isfinite(outcome.loss) ? 0 : 1);
+  Observe(kLoss, std::array<double, kStepSeriesCount>{
+                     outcome.loss, outcome.gradient_norm, LearningRate(settings_, step),
+                     outcome.seconds * 1e3, static_cast<double>(tokens) / outcome.seconds,
+                     static_cast<double>(non_finite), spikes_.IsSpike(outcome.loss) ? 1.0 : 0.0});
+}
+
+bool Training::IsLookedInto(int64_t step) const {
+  return step == settings_.steps || probes_.Due(step) || diagnostics_.Due(step) ||
+         IsDue(settings_.validate_every, step) || IsDue(settings_.checkpoint_every, step);
+}
+
+std::optional<Result> Training::GiveStep(int64_t step) {
+  if (read_ == given_) {  // nothing is under way: steps are timed from here
+    read_ = step - 1;
+    read_at_ = Clock::now();
+  }
+  if (step - read_ > DeviceLearner::kAhead) {
+    learner_.device()->WaitFor(read_ + 1);
+    if (const std::optional<Result> end = ReadSteps(false)) return end;
+  }
+  for (Batch& batch : batches_) data_->Next(batch);
+  learner_.device()->GiveStep(step, batches_, LearningRate(settings_, step));
+  given_ = step;
+  const double seconds = std::chrono::duration<double>(Clock::now() - read_at_).count();
+  if (given_ - read_ < kReadSteps && seconds < kReadSeconds) return std::nullopt;
+  return ReadSteps(false);
+}
+
+std::optional<Result> Training::ReadSteps(bool all) {
+  std::vector<StepRecord> records;
+  while (read_ + static_cast<int64_t>(records.size()) < given_) {
+    const int64_t step = read_ + static_cast<int64_t>(records.size()) + 1;
+    const auto record = all ? learner_.device()->WaitFor(step) : learner_.device()->RecordOf(step);
+    if (!record) break;
+    records.push_back(*record);
+  }
+  if (records.empty()) return std::nullopt;
+  const double seconds = std::chrono::duration<double>(Clock::now() - read_at_).count() /
+                         static_cast<double>(records.size());
+  read_at_ = Clock::now();
+  Request request = Request::kGoOn;
+  for (const StepRecord& record : records) {
+    if (std::optional<Result> end = Report(++read_, record, seconds)) return end;
+    request = std::max(request, observer_.Requested());
+  }
+  if (request == Request::kGoOn) return std::nullopt;
+  // What was given before the request came is part of the run.
+  if (std::optional<Result> end = ReadSteps(true)) return end;
+  return Obey(request, read_);
+}
+
+std::optional<Result> Training::Report(int64_t step, const StepRecord& record, double seconds) {
+  const Outcome outcome = {record.loss, record.gradient_norm,
+                           static_cast<int64_t>(record.non_finite), seconds};
+  const bool diverged = !outcome.IsFinite() && settings_.stop_on_non_finite;
+  observations_.clear();
+  if (diverged && !diagnostics_.names().empty()) {
+    // The device has updated nothing since, so the step comes out the same again.
+    learner_.device()->RepeatGradients(step);
+    diagnostics_.BeforeUpdate();
+    Observe(diagnostics_series_, diagnostics_.AfterUpdate());
+  }
+  ObserveOutcome(step, outcome);
+  observer_.OnStep(step, observations_);
+  if (!diverged) return std::nullopt;
+  return Result{Ending::kDiverged, step, DivergenceReason(record.loss, record.gradient_norm, step)};
+}
+
 std::optional<Result> Training::Obey(Request request, int64_t step) {
   if (request == Request::kStop) return Result{Ending::kStopped, step, "stop requested"};
   if (request == Request::kProbe) probe_requested_ = true;
   // After the last step there is nothing to come back for.
   const bool pause = request == Request::kPause && step < settings_.steps;
   if (checkpoints_ && (pause || IsDue(settings_.checkpoint_every, step))) {
+    learner_.DownloadWeights();
+    learner_.DownloadOptimizer();
     const CheckpointFolder::Checkpoint written = checkpoints_->Write(step, State());
     observer_.OnCheckpoint(step, written.file, written.bytes);
   }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_split.h"
@@ -71,7 +72,7 @@ v1::RunSpec EffectiveSpec() {
   validate_every, batch_size, accumulate, steps, dropout, optimizer, momentum, \
   learning_rate, schedule, warmup_steps, learning_rate_floor, beta1, beta2, epsilon, \
   weight_decay, decay_parameters, clip_norm, seed, precision, threads, \
-  stop_on_non_finite, diagnose_every, diagnose_tensors, probe_every, \
+  stop_on_non_finite, device, cuda_graph, diagnose_every, diagnose_tensors, probe_every, \
   checkpoint_every, keep_checkpoints, checkpoint_directory, resume_from
 // clang-format on
 
@@ -130,11 +131,12 @@ TEST(SettingsTest, EveryFieldOfTheSpecReachesAMemberOfItsOwn) {
     EXPECT_EQ(taken[changes[0]], "") << field->name() << " goes where another one goes";
     taken[changes[0]] = field->name();
   }
-  // The files are named by the assignment, not by the spec.
-  const auto files = testing::AnyOf("init_file", "text_file", "checkpoint_directory", "resume_from");
+  // The files are named by the assignment, not by the spec, and the device is chosen by it.
+  const auto given = testing::AnyOf("init_file", "text_file", "checkpoint_directory", "resume_from",
+                                    "device", "cuda_graph");
   for (size_t i = 0; i < taken.size(); ++i) {
     if (!taken[i].empty()) continue;
-    EXPECT_THAT(MemberNames()[i], files) << "a member of TrainingSettings has no field";
+    EXPECT_THAT(MemberNames()[i], given) << "a member of TrainingSettings has no field";
   }
 }
 
@@ -167,6 +169,18 @@ TEST(SettingsTest, FinalNormIsOnOrOff) {
   EXPECT_FALSE(SettingsFromSpec(spec)->final_norm);
   spec.set_final_norm("yes");
   EXPECT_FALSE(SettingsFromSpec(spec).ok());
+}
+
+TEST(SettingsTest, AGpuOfTheServerIsTheOneGpuThatTheTrainerSees) {
+  worker::v1::Assignment assignment;
+  *assignment.mutable_effective_spec() = EffectiveSpec();
+  for (const auto& [device, expected] :
+       {std::pair{"cpu:2", "cpu"}, {"gpu:0", "cuda"}, {"gpu:3", "cuda"}}) {
+    assignment.set_device(device);
+    const absl::StatusOr<TrainingSettings> settings = SettingsFromAssignment(assignment);
+    ASSERT_TRUE(settings.ok()) << settings.status();
+    EXPECT_EQ(settings->device, expected);
+  }
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/emulation/emulated_device.h"
 #include "tests/unit/trainer/probe.h"
 
 namespace normlab::trainer {
@@ -108,6 +109,13 @@ struct Shape {
 // The article's, the small preset's, and ones that fill no vector of any instruction set.
 inline const Shape kShapes[] = {
     {2, 32, 64, 4}, {3, 16, 32, 4}, {2, 7, 20, 4}, {1, 1, 3, 1}, {2, 33, 34, 2}};
+
+// The kernel sets of this machine, and those of a GPU.
+inline std::vector<const Kernels*> AutogradKernels() {
+  std::vector<const Kernels*> sets = AvailableKernels();
+  sets.push_back(&EmulatedKernels());
+  return sets;
+}
 
 }  // namespace normlab::trainer
 

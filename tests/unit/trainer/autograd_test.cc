@@ -17,7 +17,7 @@ class AutogradTest : public testing::TestWithParam<const Kernels*> {
   const Kernels& kernels() const { return *GetParam(); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Sets, AutogradTest, testing::ValuesIn(AvailableKernels()),
+INSTANTIATE_TEST_SUITE_P(Sets, AutogradTest, testing::ValuesIn(AutogradKernels()),
                          [](const auto& set) { return std::string(set.param->instruction_set); });
 
 TEST_P(AutogradTest, LayerNorm) {

@@ -21,7 +21,7 @@ class PlacementAutogradTest : public testing::TestWithParam<const Kernels*> {
   const Kernels& kernels() const { return *GetParam(); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Sets, PlacementAutogradTest, testing::ValuesIn(AvailableKernels()),
+INSTANTIATE_TEST_SUITE_P(Sets, PlacementAutogradTest, testing::ValuesIn(AutogradKernels()),
                          [](const auto& set) { return std::string(set.param->instruction_set); });
 
 TEST_P(PlacementAutogradTest, DyT) {

@@ -23,8 +23,16 @@ struct RandomStream {
   const unsigned* moment = nullptr;
 };
 
+// Who multiplies matrices (matrix_product.h).
+enum class Products {
+  kOwnKernelIfSmall,  // matrix_multiply, and LibTorch on the processor for large ones
+  kOwnKernel,
+  kLibraryOnGpu,  // LibTorch with CUDA
+};
+
 struct Kernels {
-  const char* instruction_set;  // "baseline", "avx2" or "avx512"
+  const char* instruction_set;  // "baseline", "avx2", "avx512", or a device's name
+  Products products = Products::kOwnKernelIfSmall;
 
   // c [rows, columns] = a b + bias, or c += a b where `accumulate`; bias (one row) may be null.
   // Element (i, k) of a is a[i * a_row + k * a_column], so a transposed matrix is only other

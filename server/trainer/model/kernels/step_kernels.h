@@ -25,7 +25,7 @@ struct StepNumbers {
 struct StepRecord {
   double loss = 0;
   double gradient_norm = 0;  // before clipping
-  double non_finite = 0;     // gradients, and the loss
+  double non_finite = 0;     // how many gradients are
   long step = 0;
 };
 
