@@ -36,8 +36,8 @@ foreach(_architecture IN LISTS NORMLAB_CUDA_ARCHITECTURES)
   list(APPEND NORMLAB_NVCC_COMMAND
        -gencode arch=compute_${_architecture},code=sm_${_architecture})
 endforeach()
-list(APPEND NORMLAB_NVCC_COMMAND
-     -gencode arch=compute_${_architecture},code=compute_${_architecture})
+list(GET NORMLAB_CUDA_ARCHITECTURES -1 _latest)
+list(APPEND NORMLAB_NVCC_COMMAND -gencode arch=compute_${_latest},code=compute_${_latest})
 
 function(normlab_cuda_object output source)
   add_custom_command(

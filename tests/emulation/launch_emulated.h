@@ -64,15 +64,6 @@ void Once(const Body& body) {
 
 inline void PublishToHost() { __atomic_thread_fence(__ATOMIC_RELEASE); }
 
-double result;
-
-inline double* ResultCell() { return &result; }
-
-double ReadResult() {
-  EmulatedStream::Get().Wait();
-  return result;
-}
-
 }  // namespace
 }  // namespace normlab::trainer
 

@@ -68,6 +68,14 @@ DeviceLearner::DeviceLearner(const TrainingSettings& settings, ParameterTable& p
   device_.CopyIn(&state, step_state_.data(), sizeof(state));
 }
 
+DeviceLearner::~DeviceLearner() {
+  try {
+    device_.Wait();
+  } catch (const std::runtime_error&) {
+    // Whoever ended the run has been told already, or does not care.
+  }
+}
+
 void DeviceLearner::Upload(std::span<const float> weights,
                            std::span<const Optimizer::State> states) {
   device_.CopyIn(weights.data(), weights_.data(), weights.size_bytes());

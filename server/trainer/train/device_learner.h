@@ -36,6 +36,10 @@ class DeviceLearner {
   // there are. Throws std::runtime_error naming the setting if it cannot be trained on a device.
   DeviceLearner(const TrainingSettings& settings, ParameterTable& parameters,
                 std::span<const Optimizer::State> states, Device& device);
+  // Waits for what was given.
+  ~DeviceLearner();
+  DeviceLearner(const DeviceLearner&) = delete;
+  DeviceLearner& operator=(const DeviceLearner&) = delete;
 
   // The weights and the optimiser's states, in and out. The ways out wait.
   void Upload(std::span<const float> weights, std::span<const Optimizer::State> states);

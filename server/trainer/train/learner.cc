@@ -23,6 +23,9 @@ void CheckTrainingSettings(const TrainingSettings& settings) {
     throw std::runtime_error(std::string(name) + " must be at least 1, not " +
                              std::to_string(value));
   }
+  if (settings.cuda_graph && settings.device == "cpu") {
+    throw std::runtime_error("cuda_graph records steps of a GPU; device is \"cpu\"");
+  }
 }
 
 // The sequences of the batch that are the program's, each field with `per_sequence` entries.

@@ -284,6 +284,8 @@ TEST(DeviceTraining, WhatRunsOnTheHostOnlyIsRefusedByItsName) {
   EXPECT_EQ(RefusalOf(settings),
             "model \"xl\" runs on the CPU only; on device \"emulated\" it is decoder");
   settings = Quiet();
+  settings.cuda_graph = true;
+  EXPECT_EQ(RefusalOf(settings), "cuda_graph records steps of a GPU; device is \"cpu\"");
   settings.device = "abacus";
   EXPECT_EQ(RefusalOf(settings), "device \"abacus\" is not known; known are cpu, cuda");
 }

@@ -173,19 +173,6 @@ void Once(const Body& body) {
 
 __device__ inline void PublishToHost() { __threadfence_system(); }
 
-__device__ double result;  // of a kernel that answers the host
-
-__device__ inline double* ResultCell() { return &result; }
-
-// Waits, and returns what the last kernel wrote to ResultCell().
-double ReadResult() {
-  double value = 0;
-  Check(cudaMemcpyFromSymbolAsync(&value, result, sizeof(value), 0, cudaMemcpyDeviceToHost, stream),
-        "reading a result");
-  Check(cudaStreamSynchronize(stream), "waiting for a result");
-  return value;
-}
-
 }  // namespace
 }  // namespace normlab::trainer
 

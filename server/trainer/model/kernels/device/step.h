@@ -15,24 +15,6 @@ void AddLoss(const StepNumbers* numbers, StepState* state) {
   Once([=] NORMLAB_DEVICE() { state->loss += state->batch_loss * numbers->loss_scale; });
 }
 
-double SumOfSquares(const float* a, long count) {
-  TotalOf(
-      count, [=] NORMLAB_DEVICE(long i) { return static_cast<double>(a[i]) * a[i]; },
-      [=] NORMLAB_DEVICE(double total) { *ResultCell() = total; });
-  return ReadResult();
-}
-
-double SumOfSquaredDifferences(const float* a, const float* b, long count) {
-  TotalOf(
-      count,
-      [=] NORMLAB_DEVICE(long i) {
-        const double d = a[i] - b[i];
-        return d * d;
-      },
-      [=] NORMLAB_DEVICE(double total) { *ResultCell() = total; });
-  return ReadResult();
-}
-
 // x - x is 0 for every number, and NaN for infinities and NaN.
 NORMLAB_DEVICE inline bool IsFinite(double x) { return x - x == 0; }
 
