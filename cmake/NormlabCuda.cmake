@@ -49,8 +49,8 @@ function(normlab_cuda_object output source)
     VERBATIM)
 endfunction()
 
-# The CUDA runtime that belongs to nvcc, as a library to link. Asked from nvcc, which may be a script
-# that starts another one.
+# The CUDA runtime that belongs to nvcc, as a library to link. Asked from nvcc, which may be a
+# script that starts another one.
 function(normlab_find_cuda_runtime result)
   execute_process(COMMAND ${NORMLAB_NVCC} -dryrun -x cu /dev/null ERROR_VARIABLE _dry
                   OUTPUT_QUIET)
@@ -59,8 +59,8 @@ function(normlab_find_cuda_runtime result)
   find_library(NORMLAB_CUDA_RUNTIME NAMES cudart_static cudart HINTS ${_folders}
                PATHS /usr/local/cuda/lib64)
   if(NOT NORMLAB_CUDA_RUNTIME)
-    message(FATAL_ERROR "The CUDA runtime (libcudart) that belongs to ${NORMLAB_NVCC} was not found "
-                        "in: ${_folders}. Name it: cmake -DNORMLAB_CUDA_RUNTIME=/path/libcudart.so")
+    message(FATAL_ERROR "The CUDA runtime (libcudart) of ${NORMLAB_NVCC} was not found in: "
+                        "${_folders}. Name it: cmake -DNORMLAB_CUDA_RUNTIME=/path/libcudart.so")
   endif()
   set(${result} ${NORMLAB_CUDA_RUNTIME} PARENT_SCOPE)
 endfunction()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks the engine on this machine's GPU: builds it, compares it with the processor, and prints how
-# fast it is beside PyTorch. Needs no network, no gRPC and no packages of the system: only nvcc, cmake,
-# a C++ compiler, and a python3 (or NORMLAB_PYTHON) whose torch has CUDA. Takes a few minutes.
+# fast it is beside PyTorch. Needs no network, no gRPC and no packages of the system: only nvcc,
+# cmake, a C++ compiler, and a python3 (or NORMLAB_PYTHON) whose torch has CUDA. Takes minutes.
 #
 #   bash deploy/gpu_check.sh [build | parity | speed]...     (all three, without arguments)
 #

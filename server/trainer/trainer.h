@@ -151,8 +151,9 @@ struct Result {
   std::string reason;  // one sentence for a person; empty when finished
 };
 
-// Trains on settings.device; on the CPU with exactly `settings.threads` computing threads. Throws std::runtime_error
-// with a readable message for whatever goes wrong (torch exceptions are translated).
+// Trains on settings.device; on the CPU with exactly `settings.threads` computing threads. Throws
+// std::runtime_error with a readable message for whatever goes wrong (torch exceptions are
+// translated).
 Result Train(const TrainingSettings& settings, Observer& observer);
 
 // Torch version the engine is linked with, for example "2.13.0".

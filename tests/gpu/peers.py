@@ -1,8 +1,8 @@
 """Steps a second of the same models in PyTorch on this GPU, eager and compiled, fp32 without TF32.
 
 Prints lines "name<TAB>model<TAB>steps/s", as normlab-gpu-check speed does. Each measures the steady
-state: warm-up and compilation are left out. Losses and norms stay on the GPU until the end, which is
-the best that a script can do.
+state: warm-up and compilation are left out. Losses and norms stay on the GPU until the end, which
+is the best that a script can do.
 """
 
 import sys
