@@ -14,10 +14,8 @@ class AttentionComponent final : public Component {
     program_ = &program;
     const int64_t probability_size = heads_ * program.time() * AttentionStride(program.time());
     probabilities_ = program.NewBuffer(program.batch() * probability_size);
-    // A device works on all sequences at once.
-    scratch_ = program.NewBuffer(program.device() != nullptr
-                                     ? program.batch() * probability_size
-                                     : AttentionScratch(program.time(), width_ / heads_));
+    scratch_ = program.NewBuffer(
+        program.kernels().attention_scratch(program.batch(), program.time(), width_, heads_));
     qkv_ = program.Data(qkv_value_);
     y_ = program.Data(y_value_);
     y_gradient_ = program.GradientOf(y_value_);

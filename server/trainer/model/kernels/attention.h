@@ -291,6 +291,11 @@ static inline void SequenceBackward(const float* qkv, const float* probabilities
   }
 }
 
+// One sequence after the other uses it.
+long AttentionScratchOf(long /*batch*/, long time, long width, long heads) {
+  return AttentionScratch(time, width / heads);
+}
+
 void AttentionForward(const float* qkv, long batch, long time, long width, long heads, bool causal,
                       float* probabilities, float* out, float* scratch) {
   const long probability_size = heads * time * AttentionStride(time);

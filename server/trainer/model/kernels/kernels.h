@@ -88,7 +88,9 @@ struct Kernels {
 
   // Causal or full multi-head attention of each of `batch` sequences. qkv [time, 3 width] holds q,
   // k, v side by side, each split into `heads`; probabilities [heads, time, AttentionStride(time)]
-  // are kept for the way back; out [time, width]. `scratch` holds AttentionScratch() floats.
+  // are kept for the way back; out [time, width]. `scratch` holds
+  // attention_scratch() floats.
+  long (*attention_scratch)(long batch, long time, long width, long heads);
   void (*attention_forward)(const float* qkv, long batch, long time, long width, long heads,
                             bool causal, float* probabilities, float* out, float* scratch);
   void (*attention_backward)(const float* qkv, const float* probabilities,
@@ -200,7 +202,7 @@ struct Kernels {
 // Row stride of attention probabilities: `time` rounded up to whole vectors of the widest set.
 constexpr long AttentionStride(long time) { return (time + 15) / 16 * 16; }
 
-// Floats of scratch that the attention kernels need.
+// Floats of scratch that the attention kernels of the processor need.
 constexpr long AttentionScratch(long time, long head_width) {
   const long padded_time = AttentionStride(time);
   const long padded_head = (head_width + 15) / 16 * 16;

@@ -189,6 +189,7 @@ const Kernels NORMLAB_KERNEL_TABLE = {
     .gelu_tanh_backward = GeluTanhBackward,
     .swiglu_forward = SwigluForward,
     .swiglu_backward = SwigluBackward,
+    .attention_scratch = AttentionScratchOf,
     .attention_forward = AttentionForward,
     .attention_backward = AttentionBackward,
     .softmax_of_row = SoftmaxOfRow,

@@ -168,7 +168,11 @@ void KeyGradients(const HeadShape& s, long count, const float* qkv, const float*
   });
 }
 
-// `scratch` holds as much as `probabilities`.
+// For the gradients of the scores, of all sequences at once.
+long AttentionScratchOf(long batch, long time, long /*width*/, long heads) {
+  return batch * heads * time * AttentionStride(time);
+}
+
 void AttentionBackward(const float* qkv, const float* probabilities, const float* out_gradient,
                        long batch, long time, long width, long heads, bool causal, bool accumulate,
                        float* qkv_gradient, float* scratch) {
