@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -182,6 +183,32 @@ TEST(DeviceTraining, EveryStepIsReportedOnceAndInOrder) {
     EXPECT_EQ(recorder.steps[static_cast<size_t>(step - 1)], step);
   }
   EXPECT_EQ(recorder.model.instruction_set, "emulated (emulated)");
+}
+
+TEST(DeviceTraining, AProbeThatIsAskedForComesWithALaterStep) {
+  class Asking final : public Observer {
+   public:
+    void OnModel(const ModelSummary&) override {}
+    void OnSeries(std::span<const std::string>) override {}
+    void OnStep(int64_t step, std::span<const Observation> observations) override {
+      last_ = step;
+      if (observations.size() > 7) probed.push_back(step);  // the series of every step are 7
+    }
+    void OnCheckpoint(int64_t, const std::string&, int64_t) override {}
+    Request Requested() override { return last_ == 40 ? Request::kProbe : Request::kGoOn; }
+    std::vector<int64_t> probed;
+
+   private:
+    int64_t last_ = 0;
+  };
+  TrainingSettings settings = Long();
+  settings.diagnose_every = 0;
+  Asking observer;
+  EmulatedDevice();
+  Train(settings, observer);
+  ASSERT_EQ(observer.probed.size(), 1u);
+  EXPECT_GT(observer.probed[0], 40);
+  EXPECT_LE(observer.probed[0], 40 + DeviceLearner::kAhead + 1);
 }
 
 TrainingSettings Diverging() {
