@@ -38,6 +38,8 @@ foreach(_architecture IN LISTS NORMLAB_CUDA_ARCHITECTURES)
 endforeach()
 list(GET NORMLAB_CUDA_ARCHITECTURES -1 _latest)
 list(APPEND NORMLAB_NVCC_COMMAND -gencode arch=compute_${_latest},code=compute_${_latest})
+# Also for other folders: a test compiles with it.
+set_property(GLOBAL PROPERTY NORMLAB_NVCC_COMMAND ${NORMLAB_NVCC_COMMAND})
 
 function(normlab_cuda_object output source)
   add_custom_command(
