@@ -10,6 +10,9 @@ namespace {
 
 constexpr size_t kStack = 128 * 1024;
 
+// Apart, because a compiler expects that getcontext() may return twice; makecontext() prevents it.
+[[gnu::noinline]] void Initialize(ucontext_t& context) { getcontext(&context); }
+
 }  // namespace
 
 // The order of a GPU's butterfly: the same sum in every lane.
@@ -46,7 +49,7 @@ void LaneTeam::Run(const std::function<void(const Lanes&)>& body, bool reverse) 
     if (fiber.stack == nullptr) fiber.stack = std::make_unique<char[]>(kStack);
     fiber.ended = false;
     fiber.meetings = 0;
-    getcontext(&fiber.context);
+    Initialize(fiber.context);
     fiber.context.uc_stack.ss_sp = fiber.stack.get();
     fiber.context.uc_stack.ss_size = kStack;
     fiber.context.uc_link = &scheduler_;

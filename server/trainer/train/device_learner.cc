@@ -23,7 +23,7 @@ int64_t FloatsFor(size_t bytes) { return static_cast<int64_t>((bytes + 3) / 4); 
 
 template <typename T>
 void CopyTo(std::byte* to, const std::vector<T>& values) {
-  std::memcpy(to, values.data(), values.size() * sizeof(T));
+  if (!values.empty()) std::memcpy(to, values.data(), values.size() * sizeof(T));
 }
 
 }  // namespace
