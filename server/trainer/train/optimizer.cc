@@ -109,7 +109,10 @@ std::vector<DecaySegment> DecaySegments(const TrainingSettings& settings,
 }
 
 float BiasCorrection(double beta, int64_t step) {
-  return static_cast<float>(1.0 / (1.0 - std::pow(beta, static_cast<double>(step))));
+  // Of the beta that the kernels use, which is rounded to single precision: 1 - .999 is off by 1e-5
+  // there, and average and correction have to be off alike.
+  const double rounded = static_cast<float>(beta);
+  return static_cast<float>(1.0 / (1.0 - std::pow(rounded, static_cast<double>(step))));
 }
 
 void CheckOptimizer(const TrainingSettings& settings) {

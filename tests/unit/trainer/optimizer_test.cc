@@ -39,6 +39,22 @@ TEST(AdamW, TwoStepsMatchTheDoublePrecisionExample) {
   }
 }
 
+// The first update is rate * sign(g) whatever the betas are. 1 - .999 in single precision is off by
+// 1e-5, so the correction has to be made from the same rounded beta as the average.
+TEST(AdamW, TheFirstUpdateIsTheRateAlsoWithAverageOfThousandSteps) {
+  TrainingSettings settings = ExampleSettings();
+  settings.beta2 = 0.999;
+  settings.weight_decay = 0;
+  ParameterTable parameters;
+  parameters.Declare("w/kernel", {1, 16}, Initializer::Constant(1));
+  const auto optimizer = MakeOptimizer(settings, parameters);
+  Buffer weights(parameters.buffer_size());
+  InitializeParameters(TrainingSettings(), parameters, weights.span());
+  const std::vector<float> gradient(16, 0.5f);
+  optimizer->Update(1, 0.1, 0, 16, gradient.data(), weights.data());
+  EXPECT_NEAR(weights.data()[0], 0.9, 1e-7);
+}
+
 TEST(AdamW, DecayCanBeLimitedToMatrices) {
   TrainingSettings settings = ExampleSettings();
   settings.decay_parameters = "matrices";
