@@ -118,6 +118,8 @@ std::vector<NamedField> SettingFields(TrainingSettings& s) {
       {"precision", &s.precision},
       {"threads", &s.threads},
       {"stop_on_non_finite", &s.stop_on_non_finite},
+      {"device", &s.device},
+      {"cuda_graph", &s.cuda_graph},
       {"diagnose_every", &s.diagnose_every},
       {"diagnose_tensors", &s.diagnose_tensors},
       {"probe_every", &s.probe_every},
