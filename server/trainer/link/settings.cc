@@ -80,6 +80,7 @@ absl::StatusOr<TrainingSettings> SettingsFromSpec(const v1::RunSpec& effective) 
   NORMLAB_TAKE(validation_fraction);
   NORMLAB_TAKE(validate_every);
   NORMLAB_TAKE(precision);
+  NORMLAB_TAKE(cuda_graph);
   NORMLAB_TAKE(threads);
   NORMLAB_TAKE(diagnose_every);
   NORMLAB_TAKE(diagnose_tensors);
