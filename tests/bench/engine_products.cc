@@ -47,7 +47,7 @@ class Share {
   std::vector<MatrixProduct> backward_;
 };
 
-class EngineWeights final : public Products {
+class EngineWeights final : public StepProducts {
  public:
   explicit EngineWeights(const TrainingSettings& settings) : flops_(WeightFlops(settings)) {
     for (const auto& [in, out] : WeightShapes(settings)) {
@@ -77,7 +77,7 @@ class EngineWeights final : public Products {
 
 }  // namespace
 
-std::unique_ptr<Products> EngineWeightProducts(const TrainingSettings& settings) {
+std::unique_ptr<StepProducts> EngineWeightProducts(const TrainingSettings& settings) {
   return std::make_unique<EngineWeights>(settings);
 }
 

@@ -15,21 +15,21 @@
 
 namespace normlab::trainer {
 
-class Products {
+class StepProducts {
  public:
-  virtual ~Products() = default;
+  virtual ~StepProducts() = default;
   virtual void Run() = 0;
   // Floating-point operations of one Run, multiply and add counted as two.
   virtual double Flops() const = 0;
 };
 
 // By LibTorch: at::mm_out and at::addmm_out, on the threads of SetThreads.
-std::unique_ptr<Products> TorchWeightProducts(const TrainingSettings& settings);
+std::unique_ptr<StepProducts> TorchWeightProducts(const TrainingSettings& settings);
 // By LibTorch: at::bmm_out.
-std::unique_ptr<Products> TorchAttentionProducts(const TrainingSettings& settings);
+std::unique_ptr<StepProducts> TorchAttentionProducts(const TrainingSettings& settings);
 // By what the engine uses, which is its own kernel for small products; the rows are divided between
 // the threads as the engine divides the batch.
-std::unique_ptr<Products> EngineWeightProducts(const TrainingSettings& settings);
+std::unique_ptr<StepProducts> EngineWeightProducts(const TrainingSettings& settings);
 
 }  // namespace normlab::trainer
 

@@ -61,10 +61,10 @@ void Step(benchmark::State& state, MakeSettings make) {
 }
 
 void Run(benchmark::State& state, MakeSettings make,
-         std::unique_ptr<Products> (*products)(const TrainingSettings&)) {
+         std::unique_ptr<StepProducts> (*products)(const TrainingSettings&)) {
   const TrainingSettings settings = make(state.range(0));
   SetThreads(settings.threads);
-  const std::unique_ptr<Products> work = products(settings);
+  const std::unique_ptr<StepProducts> work = products(settings);
   work->Run();
   for (auto _ : state) work->Run();
   state.counters["GFLOP/s"] =

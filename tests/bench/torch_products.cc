@@ -10,7 +10,7 @@
 namespace normlab::trainer {
 namespace {
 
-class TorchWeights final : public Products {
+class TorchWeights final : public StepProducts {
  public:
   explicit TorchWeights(const TrainingSettings& settings) : flops_(WeightFlops(settings)) {
     const int64_t rows = settings.batch_size * settings.sequence_length;
@@ -39,7 +39,7 @@ class TorchWeights final : public Products {
   std::vector<Layer> layers_;
 };
 
-class TorchAttention final : public Products {
+class TorchAttention final : public StepProducts {
  public:
   explicit TorchAttention(const TrainingSettings& s) {
     const int64_t heads = s.batch_size * s.heads;
@@ -80,11 +80,11 @@ class TorchAttention final : public Products {
 
 }  // namespace
 
-std::unique_ptr<Products> TorchWeightProducts(const TrainingSettings& settings) {
+std::unique_ptr<StepProducts> TorchWeightProducts(const TrainingSettings& settings) {
   return std::make_unique<TorchWeights>(settings);
 }
 
-std::unique_ptr<Products> TorchAttentionProducts(const TrainingSettings& settings) {
+std::unique_ptr<StepProducts> TorchAttentionProducts(const TrainingSettings& settings) {
   return std::make_unique<TorchAttention>(settings);
 }
 
