@@ -33,6 +33,10 @@ std::string EventText(const v1::WatchRunsResponse& event) {
       return Lines("gap", ToJson(event.gap()));
     case v1::WatchRunsResponse::kEnd:
       return Lines("end", ToJson(event.end()));
+    case v1::WatchRunsResponse::kDeleted:
+      return Lines("deleted", ToJson(event.deleted()));
+    case v1::WatchRunsResponse::kNotice:
+      return Lines("notice", ToJson(event.notice()));
     case v1::WatchRunsResponse::kHeartbeat:
     case v1::WatchRunsResponse::EVENT_NOT_SET:
       break;

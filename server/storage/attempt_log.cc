@@ -51,6 +51,13 @@ bool IsFileName(const std::string& name) {
          name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
 }
 
+int64_t NanNumbers(const v1::Summary& summary) {
+  // What is absent reads as 0.
+  return (std::isnan(summary.final_loss()) ? kNanFinalLoss : 0) +
+         (std::isnan(summary.final_gradient_norm()) ? kNanFinalGradientNorm : 0) +
+         (std::isnan(summary.validation_loss()) ? kNanValidationLoss : 0);
+}
+
 void BindReal(Statement& statement, int parameter, double value) {
   if (std::isnan(value)) {
     statement.BindNull(parameter);
@@ -251,7 +258,7 @@ absl::Status AttemptLog::WriteTotals(WriteContext& context, const Open& open, co
       "UPDATE runs SET step = ?2, final_loss = ?3, min_loss = ?4, final_gradient_norm = ?5, "
       "max_gradient_norm = ?6, first_bad_step = ?7, parameter_count = ?8, flops_per_step = ?9, "
       "instruction_set = ?10, changed_sequence = iif(?11, ?12, changed_sequence), "
-      "memory_bytes = ?13, validation_loss = ?14 WHERE id = ?1");
+      "memory_bytes = ?13, validation_loss = ?14, nan_numbers = ?15 WHERE id = ?1");
   run.Bind(1, open.row.run);
   run.Bind(2, StepsDone(open.row));
   BindReal(run, 3, summary.has_final_loss(), summary.final_loss());
@@ -268,6 +275,7 @@ absl::Status AttemptLog::WriteTotals(WriteContext& context, const Open& open, co
   run.Bind(12, static_cast<int64_t>(context.sequence));
   BindReal(run, 13, summary.has_memory_bytes(), summary.memory_bytes());
   BindReal(run, 14, summary.has_validation_loss(), summary.validation_loss());
+  run.Bind(15, NanNumbers(summary));
   if (absl::Status status = run.Run(); !status.ok()) return status;
   if (!batch.has_steps) return absl::OkStatus();
   Statement journal = context.database.Prepared(

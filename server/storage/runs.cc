@@ -18,7 +18,10 @@ using google::protobuf::util::TimeUtil;
   "id, display_name, experiment, user_name, spec, effective_spec, device, state, wait_reason, " \
   "end_reason, exit_code, exit_signal, create_time, start_time, end_time, step, steps, "        \
   "final_loss, min_loss, final_gradient_norm, max_gradient_norm, first_bad_step, "              \
-  "parameter_count, flops_per_step, instruction_set, colour, memory_bytes, validation_loss"
+  "parameter_count, flops_per_step, instruction_set, colour, memory_bytes, validation_loss, "    \
+  "nan_numbers"
+
+#define NORMLAB_RUNS "runs JOIN run_specs ON run_specs.run = runs.id"
 
 #define NORMLAB_ATTEMPT_COLUMNS                                                                  \
   "id, run, number, device, directory, token_sha256, resumed_from_step, start_time, end_time, "  \
@@ -55,18 +58,18 @@ void ReadSummary(const Statement& row, v1::Run& run) {
   if (!row.IsNull(18)) summary.set_min_loss(row.Real(18));
   if (!row.IsNull(19)) summary.set_final_gradient_norm(row.Real(19));
   if (!row.IsNull(20)) summary.set_max_gradient_norm(row.Real(20));
-  if (!row.IsNull(21)) {
-    summary.set_first_bad_step(row.Integer(21));
-    // A NaN is stored as NULL; once there was a bad step, that is what a last value without a
-    // number was.
-    if (row.IsNull(17)) summary.set_final_loss(std::numeric_limits<double>::quiet_NaN());
-    if (row.IsNull(19)) summary.set_final_gradient_norm(std::numeric_limits<double>::quiet_NaN());
-  }
+  if (!row.IsNull(21)) summary.set_first_bad_step(row.Integer(21));
   if (!row.IsNull(22)) summary.set_parameter_count(row.Integer(22));
   if (!row.IsNull(23)) summary.set_flops_per_step(row.Real(23));
   summary.set_instruction_set(row.Text(24));
   if (!row.IsNull(26)) summary.set_memory_bytes(row.Real(26));
   if (!row.IsNull(27)) summary.set_validation_loss(row.Real(27));
+  // A NaN is stored as NULL, like a number that is not there; this tells the two apart.
+  const int64_t nan_numbers = row.Integer(28);
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  if ((nan_numbers & kNanFinalLoss) != 0) summary.set_final_loss(kNan);
+  if ((nan_numbers & kNanFinalGradientNorm) != 0) summary.set_final_gradient_norm(kNan);
+  if ((nan_numbers & kNanValidationLoss) != 0) summary.set_validation_loss(kNan);
 }
 
 absl::StatusOr<v1::Run> RunOf(const Statement& row) {
@@ -201,28 +204,33 @@ absl::Status InsertRun(WriteContext& context, v1::Run run) {
   *run.mutable_create_time() = Time(context.wall_micros);
   {
     Statement insert = context.database.Prepared(
-        "INSERT INTO runs (id, display_name, experiment, user_name, spec, effective_spec, device, "
-        "state, wait_reason, create_time, steps, changed_sequence, colour, parameter_count, "
-        "flops_per_step, memory_bytes) "
-        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)");
+        "INSERT INTO runs (id, display_name, experiment, user_name, device, state, wait_reason, "
+        "create_time, steps, changed_sequence, colour, parameter_count, flops_per_step, "
+        "memory_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)");
     insert.Bind(1, run.id());
     insert.Bind(2, run.display_name());
     insert.Bind(3, run.experiment().empty() ? std::nullopt
                                             : std::optional<std::string_view>(run.experiment()));
     insert.Bind(4, run.user());
-    insert.Bind(5, *spec);
-    insert.Bind(6, *effective);
-    insert.Bind(7, run.device());
-    insert.Bind(8, int64_t{run.state()});
-    insert.Bind(9, run.wait_reason());
-    insert.Bind(10, context.wall_micros);
-    insert.Bind(11, run.effective_spec().steps());
-    insert.Bind(12, static_cast<int64_t>(context.sequence));
-    insert.Bind(13, run.colour());
+    insert.Bind(5, run.device());
+    insert.Bind(6, int64_t{run.state()});
+    insert.Bind(7, run.wait_reason());
+    insert.Bind(8, context.wall_micros);
+    insert.Bind(9, run.effective_spec().steps());
+    insert.Bind(10, static_cast<int64_t>(context.sequence));
+    insert.Bind(11, run.colour());
     const v1::Summary& known = run.summary();
-    insert.Bind(14, If<int64_t>(known.has_parameter_count(), known.parameter_count()));
-    insert.Bind(15, If(known.has_flops_per_step(), known.flops_per_step()));
-    insert.Bind(16, If(known.has_memory_bytes(), known.memory_bytes()));
+    insert.Bind(12, If<int64_t>(known.has_parameter_count(), known.parameter_count()));
+    insert.Bind(13, If(known.has_flops_per_step(), known.flops_per_step()));
+    insert.Bind(14, If(known.has_memory_bytes(), known.memory_bytes()));
+    if (absl::Status status = insert.Run(); !status.ok()) return status;
+  }
+  {
+    Statement insert = context.database.Prepared(
+        "INSERT INTO run_specs (run, spec, effective_spec) VALUES (?1, ?2, ?3)");
+    insert.Bind(1, run.id());
+    insert.Bind(2, *spec);
+    insert.Bind(3, *effective);
     if (absl::Status status = insert.Run(); !status.ok()) return status;
   }
   absl::StatusOr<v1::Run> stored = ReadRun(context.database, run.id());
@@ -300,7 +308,7 @@ absl::StatusOr<v1::Run> ReadRun(Database& database, std::string_view id) {
   absl::StatusOr<v1::Run> run = absl::NotFoundError(StrCat("there is no run ", id));
   {
     Statement select =
-        database.Prepared("SELECT " NORMLAB_RUN_COLUMNS " FROM runs WHERE id = ?1");
+        database.Prepared("SELECT " NORMLAB_RUN_COLUMNS " FROM " NORMLAB_RUNS " WHERE id = ?1");
     select.Bind(1, id);
     if (select.Step()) run = RunOf(select);
     if (!select.status().ok()) return select.status();
@@ -342,10 +350,12 @@ absl::StatusOr<std::vector<v1::Run>> ReadRuns(Database& database, const RunQuery
     Statement select = database.Prepared(
         query.oldest_first
             ? "SELECT " NORMLAB_RUN_COLUMNS
-              " FROM runs WHERE (?1 = '' OR experiment = ?1) AND (?2 = 0 OR ?2 & (1 << state)) "
+              " FROM " NORMLAB_RUNS
+              " WHERE (?1 = '' OR experiment = ?1) AND (?2 = 0 OR ?2 & (1 << state)) "
               "AND ?3 = ?3 ORDER BY id LIMIT ?4"
             : "SELECT " NORMLAB_RUN_COLUMNS
-              " FROM runs WHERE (?1 = '' OR experiment = ?1) AND (?2 = 0 OR ?2 & (1 << state)) "
+              " FROM " NORMLAB_RUNS
+              " WHERE (?1 = '' OR experiment = ?1) AND (?2 = 0 OR ?2 & (1 << state)) "
               "AND (?3 = '' OR id < ?3) ORDER BY id DESC LIMIT ?4");
     select.Bind(1, query.experiment);
     select.Bind(2, static_cast<int64_t>(mask));

@@ -43,6 +43,11 @@ struct AttemptRow {
   int64_t checkpoint_bytes = 0;
 };
 
+// What runs.nan_numbers is a sum of: numbers that are NaN, where NULL would say "there is none".
+inline constexpr int64_t kNanFinalLoss = 1;
+inline constexpr int64_t kNanFinalGradientNorm = 2;
+inline constexpr int64_t kNanValidationLoss = 4;
+
 // --- writing: on the writer's thread ---
 
 absl::Status InsertExperiment(WriteContext& context, const v1::Experiment& experiment);

@@ -10,7 +10,8 @@ namespace {
 constexpr size_t kKeptOfEnded = 64;
 
 bool ForLobby(const v1::WatchRunsResponse& message) {
-  return message.has_run() || message.has_end() || message.has_progress();
+  return message.has_run() || message.has_end() || message.has_progress() ||
+         message.has_deleted() || message.has_notice();
 }
 
 bool After(uint64_t sequence, const domain::EventPtr& event) {
