@@ -112,6 +112,8 @@ class Session : public grpc::ServerBidiReactor<AttachRequest, AttachResponse>,
   void StoreRecords() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     RecordBatch& batch = *request_.mutable_records();
     const uint64_t first = batch.first_sequence();
+    // About ten bytes of a record are a value, which becomes a row.
+    const storage::Load load = {static_cast<int64_t>(batch.ByteSizeLong()) / 10, /*bulk=*/true};
     std::vector<std::string> records;
     records.reserve(static_cast<size_t>(batch.records_size()));
     for (std::string& record : *batch.mutable_records()) records.push_back(std::move(record));
@@ -127,7 +129,8 @@ class Session : public grpc::ServerBidiReactor<AttachRequest, AttachResponse>,
         },
         [self = shared_from_this(), last](const absl::Status& status) {
           self->Stored(last, status);
-        });
+        },
+        load);
   }
 
   // On the writer's thread.

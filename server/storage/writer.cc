@@ -1,6 +1,8 @@
 #include "server/storage/writer.h"
 
+#include <algorithm>
 #include <future>
+#include <iterator>
 #include <utility>
 
 #include "server/base/log.h"
@@ -8,8 +10,9 @@
 namespace normlab::storage {
 namespace {
 
-// Bounds how long one commit holds the writer, not how fast it is.
+// Bound how long one commit holds the writer, not how fast it is.
 constexpr size_t kMaxGroup = 256;
+constexpr int64_t kMaxRows = 4096;
 
 }  // namespace
 
@@ -20,11 +23,11 @@ Writer::Writer(std::unique_ptr<Database> database, uint64_t sequence, Options op
 
 Writer::~Writer() { Stop(); }
 
-void Writer::Submit(Work work, Done done) {
+void Writer::Submit(Work work, Done done, Load load) {
   {
     MutexLock lock(mutex_);
     if (!stopping_) {
-      queue_.push_back({std::move(work), std::move(done)});
+      (holding_ && load.bulk ? held_ : queue_).push_back({std::move(work), std::move(done), load});
       ready_.NotifyOne();
       return;
     }
@@ -39,13 +42,35 @@ absl::Status Writer::Write(Work work) {
   return future.get();
 }
 
+void Writer::HoldBulk(bool held) {
+  MutexLock lock(mutex_);
+  if (holding_ == held) return;
+  holding_ = held;
+  if (held) {
+    const auto bulk = std::stable_partition(queue_.begin(), queue_.end(),
+                                            [](const Item& item) { return !item.load.bulk; });
+    held_.insert(held_.end(), std::make_move_iterator(bulk), std::make_move_iterator(queue_.end()));
+    queue_.erase(bulk, queue_.end());
+  } else {
+    queue_.insert(queue_.begin(), std::make_move_iterator(held_.begin()),
+                  std::make_move_iterator(held_.end()));
+    held_.clear();
+    ready_.NotifyOne();
+  }
+}
+
 void Writer::Stop() {
+  std::deque<Item> dropped;
   {
     MutexLock lock(mutex_);
     stopping_ = true;
+    dropped.swap(held_);
     ready_.NotifyOne();
   }
   if (thread_.joinable()) thread_.join();
+  for (Item& item : dropped) {
+    if (item.done) item.done(absl::CancelledError("the server is stopping"));
+  }
 }
 
 absl::Status Writer::health() const {
@@ -65,7 +90,9 @@ std::vector<Writer::Item> Writer::TakeAll() {
   MutexLock lock(mutex_);
   while (queue_.empty() && !stopping_) ready_.Wait(mutex_);
   std::vector<Item> group;
-  while (!queue_.empty() && group.size() < kMaxGroup) {
+  int64_t rows = 0;
+  while (!queue_.empty() && group.size() < kMaxGroup && rows < kMaxRows) {
+    rows += queue_.front().load.rows;
     group.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
@@ -121,8 +148,7 @@ absl::Status Writer::RunGroup(std::vector<Item>& group, uint64_t& sequence,
     }
     finished.push_back({item.done, std::move(status)});
   }
-  Statement remember =
-      database_->Prepared("UPDATE meta SET value = ?1 WHERE name = 'sequence'");
+  Statement remember = database_->Prepared("UPDATE meta SET value = ?1 WHERE name = 'sequence'");
   remember.Bind(1, static_cast<int64_t>(sequence));
   if (absl::Status status = remember.Run(); !status.ok()) return status;
   return transaction.Commit();

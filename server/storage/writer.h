@@ -26,14 +26,20 @@ namespace normlab::storage {
 // What one piece of work may use while it runs on the writer's thread.
 struct WriteContext {
   Database& database;
-  uint64_t sequence;      // of this piece of work: the number by which watchers resume
-  int64_t wall_micros;    // one time for the whole commit
+  uint64_t sequence;    // of this piece of work: the number by which watchers resume
+  int64_t wall_micros;  // one time for the whole commit
   std::vector<domain::EventPtr>& events;  // published, in order, once the commit is durable
 
   // Adds an event of this piece of work.
   void Publish(const std::string& run, v1::WatchRunsResponse message) {
     events.push_back(std::make_shared<domain::Event>(sequence, run, std::move(message)));
   }
+};
+
+// How much a piece of work writes, and whether it may wait.
+struct Load {
+  int64_t rows = 1;   // about; a commit is cut at some number of them
+  bool bulk = false;  // waits while bulk is held: points, which their trainers keep until stored
 };
 
 class Writer {
@@ -57,12 +63,16 @@ class Writer {
   ~Writer();
 
   // Any thread. `done` is called on the writer's thread, or right here after Stop.
-  void Submit(Work work, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Submit(Work work, Done done, Load load = {}) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Any thread but the writer's: submits and waits.
   absl::Status Write(Work work);
 
-  // Commits what was submitted before, then ends the thread. Later work gets CANCELLED.
+  // While held, bulk work stays in the queue and everything else is still written. Any thread.
+  void HoldBulk(bool held) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Commits what was submitted before, then ends the thread. Later work, and what is held, gets
+  // CANCELLED.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t commits() const { return commits_.load(std::memory_order_relaxed); }
@@ -73,6 +83,7 @@ class Writer {
   struct Item {
     Work work;
     Done done;
+    Load load;
   };
   struct Finished {
     Done done;
@@ -95,6 +106,8 @@ class Writer {
   mutable Mutex mutex_;
   CondVar ready_;
   std::deque<Item> queue_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Item> held_ ABSL_GUARDED_BY(mutex_);  // bulk work that waits
+  bool holding_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status health_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
