@@ -9,7 +9,9 @@
 #ifndef NORMLAB_SERVER_TRAINER_TRAINER_H_
 #define NORMLAB_SERVER_TRAINER_TRAINER_H_
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -94,7 +96,8 @@ struct TrainingSettings {
   bool diagnose_tensors = false;  // gradient norm of every tensor as well
   int64_t probe_every = 0;        // steps; 0 is off
   // Checkpoints.
-  int64_t checkpoint_every = 0;  // steps; 0: only when pausing
+  int64_t checkpoint_every = 0;      // steps; 0 is off
+  int64_t checkpoint_seconds = 600;  // at most so old is the latest one; 0 is off
   int64_t keep_checkpoints = 2;
   std::string checkpoint_directory;  // empty: none are written, pausing just stops
   std::string resume_from;           // checkpoint file to go on from, or empty
@@ -151,10 +154,14 @@ struct Result {
   std::string reason;  // one sentence for a person; empty when finished
 };
 
+// Tells the time by which a checkpoint gets old; never goes back.
+using MonotonicClock = std::function<std::chrono::steady_clock::time_point()>;
+
 // Trains on settings.device; on the CPU with exactly `settings.threads` computing threads. Throws
 // std::runtime_error with a readable message for whatever goes wrong (torch exceptions are
-// translated).
-Result Train(const TrainingSettings& settings, Observer& observer);
+// translated). `clock` is asked once a step, or on a GPU once every few.
+Result Train(const TrainingSettings& settings, Observer& observer,
+             const MonotonicClock& clock = std::chrono::steady_clock::now);
 
 // Torch version the engine is linked with, for example "2.13.0".
 std::string_view EngineVersion();

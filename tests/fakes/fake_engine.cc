@@ -94,7 +94,8 @@ bool Misbehave(const Script& script, int64_t step, Observer& observer) {
 // Keeps the latest `keep_checkpoints`.
 class Checkpoints {
  public:
-  explicit Checkpoints(const TrainingSettings& settings) : settings_(settings) {}
+  Checkpoints(const TrainingSettings& settings, const MonotonicClock& clock)
+      : settings_(settings), clock_(clock), written_at_(clock()) {}
 
   // Steps done when training begins.
   int64_t StepsDone() const {
@@ -105,16 +106,20 @@ class Checkpoints {
     return step;
   }
   bool IsDue(int64_t step) const {
-    return !settings_.checkpoint_directory.empty() && settings_.checkpoint_every > 0 &&
-           step % settings_.checkpoint_every == 0;
+    if (settings_.checkpoint_directory.empty()) return false;
+    if (settings_.checkpoint_every > 0 && step % settings_.checkpoint_every == 0) return true;
+    return settings_.checkpoint_seconds > 0 && step < settings_.steps &&
+           clock_() - written_at_ >= std::chrono::seconds(settings_.checkpoint_seconds);
   }
   void Write(int64_t step, Observer& observer) {
+    if (std::exchange(written_step_, step) == step) return;
     const std::string name = "step-" + std::to_string(step) + ".checkpoint";
     const std::filesystem::path directory = settings_.checkpoint_directory;
     std::ofstream file(directory / name);
     file << step << "\n";
     if (!file.flush()) throw std::runtime_error("cannot write " + (directory / name).string());
     observer.OnCheckpoint(step, name, static_cast<int64_t>(file.tellp()));
+    written_at_ = clock_();
     written_.push_back(directory / name);
     if (static_cast<int64_t>(written_.size()) <= settings_.keep_checkpoints) return;
     std::filesystem::remove(written_.front());
@@ -123,6 +128,9 @@ class Checkpoints {
 
  private:
   const TrainingSettings& settings_;
+  const MonotonicClock& clock_;
+  std::chrono::steady_clock::time_point written_at_;
+  int64_t written_step_ = 0;
   std::vector<std::filesystem::path> written_;
 };
 
@@ -138,13 +146,13 @@ std::optional<Result> AnswerRequest(const Script& script, const TrainingSettings
     return Result{Ending::kStopped, step, "stopped"};
   }
   if (step == settings.steps) return std::nullopt;  // it is done anyway
-  if (!checkpoints.IsDue(step)) checkpoints.Write(step, observer);
+  checkpoints.Write(step, observer);
   return Result{Ending::kPaused, step, ""};
 }
 
 }  // namespace
 
-Result Train(const TrainingSettings& settings, Observer& observer) {
+Result Train(const TrainingSettings& settings, Observer& observer, const MonotonicClock& clock) {
   const Script script(settings.seed);
   observer.OnModel({.parameter_count = settings.layers * 12 * settings.d_model * settings.d_model,
                     .instruction_set = "fake"});
@@ -155,7 +163,7 @@ Result Train(const TrainingSettings& settings, Observer& observer) {
   observer.OnSeries(names);
   const auto start = std::chrono::steady_clock::now();
   std::vector<Observation> observations(names.size());
-  Checkpoints checkpoints(settings);
+  Checkpoints checkpoints(settings, clock);
   const int64_t done = checkpoints.StepsDone();
   bool probe = false, declared = false;
   for (int64_t step = done + 1; step <= settings.steps; ++step) {

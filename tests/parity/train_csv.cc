@@ -124,6 +124,7 @@ std::vector<NamedField> SettingFields(TrainingSettings& s) {
       {"diagnose_tensors", &s.diagnose_tensors},
       {"probe_every", &s.probe_every},
       {"checkpoint_every", &s.checkpoint_every},
+      {"checkpoint_seconds", &s.checkpoint_seconds},
       {"keep_checkpoints", &s.keep_checkpoints},
       {"checkpoint_directory", &s.checkpoint_directory},
       {"resume_from", &s.resume_from},

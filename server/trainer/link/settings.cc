@@ -86,6 +86,7 @@ absl::StatusOr<TrainingSettings> SettingsFromSpec(const v1::RunSpec& effective) 
   NORMLAB_TAKE(diagnose_tensors);
   NORMLAB_TAKE(probe_every);
   NORMLAB_TAKE(checkpoint_every);
+  NORMLAB_TAKE(checkpoint_seconds);
   NORMLAB_TAKE(keep_checkpoints);
   NORMLAB_TAKE(stop_on_non_finite);
 #undef NORMLAB_TAKE

@@ -92,6 +92,7 @@ const Setting kFree[] = {
     NORMLAB_SETTING(diagnose_tensors),
     NORMLAB_SETTING(probe_every),
     NORMLAB_SETTING(checkpoint_every),
+    NORMLAB_SETTING(checkpoint_seconds),
     NORMLAB_SETTING(keep_checkpoints),
     NORMLAB_SETTING(checkpoint_directory),
     NORMLAB_SETTING(resume_from),

@@ -61,7 +61,7 @@ std::string DivergenceReason(double loss, double gradient_norm, int64_t step) {
 // One run from its first step, or the one after its checkpoint, to its end.
 class Training {
  public:
-  Training(const TrainingSettings& settings, Observer& observer);
+  Training(const TrainingSettings& settings, Observer& observer, const MonotonicClock& clock);
 
   Result Run();
 
@@ -99,16 +99,20 @@ class Training {
   std::optional<Result> Report(int64_t step, const StepRecord& record, double seconds);
   // True at every `every`-th step and at the last one; never if `every` is 0.
   bool IsDue(int64_t every, int64_t step) const;
+  // Whether the latest checkpoint, or the start, is checkpoint_seconds old.
+  bool CheckpointIsOld() const;
   // What the observer asked for after a step; the end, if that is it.
   std::optional<Result> Obey(Request request, int64_t step);
   TrainingState State() { return {settings_, learner_, *data_, spikes_}; }
 
   const TrainingSettings& settings_;
   Observer& observer_;
+  const MonotonicClock& clock_;
   Learner learner_;
   const std::unique_ptr<DataSource> data_;
   SpikeDetector spikes_;
   std::optional<CheckpointFolder> checkpoints_;
+  std::chrono::steady_clock::time_point checkpointed_at_;
   int64_t first_step_ = 1;
   std::vector<Batch> batches_;  // of a step
   Diagnostics diagnostics_;
@@ -125,9 +129,11 @@ class Training {
   Clock::time_point read_at_ = Clock::now();
 };
 
-Training::Training(const TrainingSettings& settings, Observer& observer)
+Training::Training(const TrainingSettings& settings, Observer& observer,
+                   const MonotonicClock& clock)
     : settings_(settings),
       observer_(observer),
+      clock_(clock),
       learner_(settings),
       data_(MakeDataSource(settings)),
       batches_(static_cast<size_t>(settings.accumulate)),
@@ -154,6 +160,7 @@ Result Training::Run() {
     validation_series_ = DeclareSeries(std::array{std::string("validation_loss")});
   }
   diagnostics_series_ = DeclareSeries(diagnostics_.names());
+  checkpointed_at_ = clock_();
 
   for (int64_t step = first_step_; step <= settings_.steps; ++step) {
     if (learner_.device() != nullptr && !IsLookedInto(step)) {
@@ -180,6 +187,11 @@ void Training::Observe(uint32_t first_series, std::span<const double> values) {
 
 bool Training::IsDue(int64_t every, int64_t step) const {
   return every > 0 && (step % every == 0 || step == settings_.steps);
+}
+
+bool Training::CheckpointIsOld() const {
+  return checkpoints_ && settings_.checkpoint_seconds > 0 &&
+         clock_() - checkpointed_at_ >= std::chrono::seconds(settings_.checkpoint_seconds);
 }
 
 bool Training::ProbesDue(int64_t step) const {
@@ -283,8 +295,8 @@ std::optional<Result> Training::ReadSteps(bool all) {
     if (std::optional<Result> end = Report(++read_, record, seconds)) return end;
     request = std::max(request, observer_.Requested());
   }
-  if (request == Request::kGoOn) return std::nullopt;
-  // What was given before the request came is part of the run.
+  if (request == Request::kGoOn && !CheckpointIsOld()) return std::nullopt;
+  // What was given before is part of the run.
   if (std::optional<Result> end = ReadSteps(true)) return end;
   return Obey(request, read_);
 }
@@ -310,12 +322,15 @@ std::optional<Result> Training::Obey(Request request, int64_t step) {
   if (request == Request::kStop) return Result{Ending::kStopped, step, "stop requested"};
   if (request == Request::kProbe) probe_requested_ = true;
   // After the last step there is nothing to come back for.
-  const bool pause = request == Request::kPause && step < settings_.steps;
-  if (checkpoints_ && (pause || IsDue(settings_.checkpoint_every, step))) {
+  const bool more = step < settings_.steps;
+  const bool pause = request == Request::kPause && more;
+  if (checkpoints_ &&
+      (pause || IsDue(settings_.checkpoint_every, step) || (more && CheckpointIsOld()))) {
     learner_.DownloadWeights();
     learner_.DownloadOptimizer();
     const CheckpointFolder::Checkpoint written = checkpoints_->Write(step, State());
     observer_.OnCheckpoint(step, written.file, written.bytes);
+    checkpointed_at_ = clock_();
   }
   if (!pause) return std::nullopt;
   if (!checkpoints_) return Result{Ending::kStopped, step, "paused without a checkpoint folder"};
@@ -324,10 +339,10 @@ std::optional<Result> Training::Obey(Request request, int64_t step) {
 
 }  // namespace
 
-Result Train(const TrainingSettings& settings, Observer& observer) {
+Result Train(const TrainingSettings& settings, Observer& observer, const MonotonicClock& clock) {
   try {
     SetThreads(settings.threads);
-    return Training(settings, observer).Run();
+    return Training(settings, observer, clock).Run();
   } catch (const std::runtime_error&) {
     throw;
   } catch (const std::exception& error) {

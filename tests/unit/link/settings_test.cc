@@ -21,7 +21,8 @@ using testing::IsEmpty;
 // What SettingsFromSpec does not read, and why.
 bool IsResolvedIntoAnother(const FieldDescriptor& field) {
   return field.name() == "warmup_fraction" ||  // the server makes it warmup_steps
-         field.name() == "init_from";          // the assignment names the file
+         field.name() == "init_from" ||        // the assignment names the file
+         field.name() == "on_interrupt";       // says what the server does
 }
 
 std::vector<const FieldDescriptor*> Fields() {
@@ -73,7 +74,7 @@ v1::RunSpec EffectiveSpec() {
   learning_rate, schedule, warmup_steps, learning_rate_floor, beta1, beta2, epsilon, \
   weight_decay, decay_parameters, clip_norm, seed, precision, threads, \
   stop_on_non_finite, device, cuda_graph, diagnose_every, diagnose_tensors, probe_every, \
-  checkpoint_every, keep_checkpoints, checkpoint_directory, resume_from
+  checkpoint_every, checkpoint_seconds, keep_checkpoints, checkpoint_directory, resume_from
 // clang-format on
 
 template <typename... Members>

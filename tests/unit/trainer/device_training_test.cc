@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -275,6 +276,29 @@ TEST(DeviceTraining, APausedRunGoesOnBitForBit) {
   std::vector<double> losses = first.series["loss"];
   losses.insert(losses.end(), second.series["loss"].begin(), second.series["loss"].end());
   EXPECT_EQ(losses, whole.series["loss"]);
+}
+
+TEST(DeviceTraining, ACheckpointByTimeChangesNoBitAndIsGoneOnFrom) {
+  EmulatedDevice({.own_thread = true});
+  TrainingSettings settings = Long();
+  Recorder whole;
+  Train(settings, whole);
+
+  settings.checkpoint_directory = testing::TempDir() + "device_age";
+  settings.checkpoint_seconds = 1;
+  std::chrono::steady_clock::time_point now;
+  Recorder timed;
+  Train(settings, timed, [&now] { return now += std::chrono::milliseconds(300); });
+  EXPECT_EQ(timed.series["loss"], whole.series["loss"]);
+  ASSERT_FALSE(timed.checkpoints.empty());
+
+  const auto& [step, file] = *timed.checkpoints.rbegin();
+  settings.resume_from = settings.checkpoint_directory + "/" + file;
+  Recorder rest;
+  Train(settings, rest);
+  EmulatedDevice();
+  const std::vector<double>& losses = whole.series["loss"];
+  EXPECT_EQ(rest.series["loss"], std::vector<double>(losses.begin() + step, losses.end()));
 }
 
 TEST(DeviceTraining, ValidationIsThatOfTheHost) {
