@@ -9,6 +9,7 @@
 #include "server/domain/presets.h"
 #include "server/domain/run_state.h"
 #include "server/domain/settings.h"
+#include "server/storage/experiments.h"
 #include "server/storage/runs.h"
 
 namespace normlab::app {

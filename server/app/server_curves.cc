@@ -8,6 +8,7 @@
 #include "server/base/strings.h"
 #include "server/domain/downsample.h"
 #include "server/storage/curves.h"
+#include "server/storage/experiments.h"
 
 namespace normlab::app {
 namespace {

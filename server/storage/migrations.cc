@@ -4,9 +4,9 @@
 #include <string>
 
 #include "server/base/strings.h"
+#include "server/storage/run_settings.h"
 
 namespace normlab::storage {
-
 namespace {
 
 absl::Status MakeVersion(Database& database, int64_t version, std::string_view sql,
@@ -22,7 +22,9 @@ absl::Status MakeVersion(Database& database, int64_t version, std::string_view s
 }  // namespace
 
 const std::vector<ComputedStep>& ComputedSteps() {
-  static const auto* const kSteps = new std::vector<ComputedStep>{};
+  static const auto* const kSteps = new std::vector<ComputedStep>{
+      {4, FillRunSettings},
+  };
   return *kSteps;
 }
 

@@ -1,6 +1,5 @@
 #include "server/storage/runs.h"
 
-#include <google/protobuf/util/json_util.h>
 #include <google/protobuf/util/time_util.h>
 
 #include <limits>
@@ -8,6 +7,8 @@
 
 #include "server/base/strings.h"
 #include "server/domain/run_state.h"
+#include "server/storage/run_settings.h"
+#include "server/storage/spec_json.h"
 
 namespace normlab::storage {
 namespace {
@@ -19,7 +20,7 @@ using google::protobuf::util::TimeUtil;
   "end_reason, exit_code, exit_signal, create_time, start_time, end_time, step, steps, "        \
   "final_loss, min_loss, final_gradient_norm, max_gradient_norm, first_bad_step, "              \
   "parameter_count, flops_per_step, instruction_set, colour, memory_bytes, validation_loss, "    \
-  "nan_numbers"
+  "nan_numbers, notes, pinned, archived"
 
 #define NORMLAB_RUNS "runs JOIN run_specs ON run_specs.run = runs.id"
 
@@ -27,21 +28,6 @@ using google::protobuf::util::TimeUtil;
   "id, run, number, device, directory, token_sha256, resumed_from_step, start_time, end_time, "  \
   "last_step, persisted_sequence, outcome, outcome_reason, shepherd_pid, shepherd_start_ticks, " \
   "shepherd_boot_id, started_sequence, checkpoint_step, checkpoint_file, checkpoint_bytes"
-
-absl::StatusOr<std::string> SpecToJson(const v1::RunSpec& spec) {
-  std::string json;
-  const auto status = google::protobuf::util::MessageToJsonString(spec, &json);
-  if (!status.ok()) return absl::InternalError(status.ToString());
-  return json;
-}
-
-absl::Status SpecFromJson(const std::string& json, v1::RunSpec& spec) {
-  // A newer server's settings may be in the file; what this one does not know it leaves out.
-  google::protobuf::util::JsonParseOptions options;
-  options.ignore_unknown_fields = true;
-  const auto status = google::protobuf::util::JsonStringToMessage(json, &spec, options);
-  return status.ok() ? absl::OkStatus() : absl::DataLossError(status.ToString());
-}
 
 google::protobuf::Timestamp Time(int64_t micros) {
   return TimeUtil::MicrosecondsToTimestamp(micros);
@@ -94,6 +80,9 @@ absl::StatusOr<v1::Run> RunOf(const Statement& row) {
   run.mutable_progress()->set_step(row.Integer(15));
   run.mutable_progress()->set_steps(row.Integer(16));
   run.set_colour(row.Text(25));
+  run.set_notes(row.Text(29));
+  run.set_pinned(row.Integer(30) != 0);
+  run.set_archived(row.Integer(31) != 0);
   ReadSummary(row, run);
   return run;
 }
@@ -123,7 +112,17 @@ AttemptRow AttemptOf(const Statement& row) {
   return attempt;
 }
 
-absl::Status AddAttempts(Database& database, v1::Run& run) {
+absl::Status AddLabels(Database& database, v1::Run& run) {
+  Statement select =
+      database.Prepared("SELECT label FROM run_labels WHERE run = ?1 ORDER BY label");
+  select.Bind(1, run.id());
+  while (select.Step()) run.add_labels(select.Text(0));
+  return select.status();
+}
+
+// Labels and attempts, which have tables of their own.
+absl::Status AddRest(Database& database, v1::Run& run) {
+  if (absl::Status status = AddLabels(database, run); !status.ok()) return status;
   absl::StatusOr<std::vector<AttemptRow>> attempts = ReadAttempts(database, run.id());
   if (!attempts.ok()) return attempts.status();
   for (const AttemptRow& row : *attempts) {
@@ -167,34 +166,12 @@ absl::Status WriteState(WriteContext& context, const v1::Run& run) {
   return update.Run();
 }
 
-v1::Experiment ExperimentOf(const Statement& row) {
-  v1::Experiment experiment;
-  experiment.set_id(row.Text(0));
-  experiment.set_display_name(row.Text(1));
-  experiment.set_preset(row.Text(2));
-  experiment.set_user(row.Text(3));
-  *experiment.mutable_create_time() = Time(row.Integer(4));
-  return experiment;
-}
-
 template <typename T>
 std::optional<T> If(bool present, T value) {
   return present ? std::optional<T>(value) : std::nullopt;
 }
 
 }  // namespace
-
-absl::Status InsertExperiment(WriteContext& context, const v1::Experiment& experiment) {
-  Statement insert = context.database.Prepared(
-      "INSERT INTO experiments (id, display_name, preset, user_name, create_time) "
-      "VALUES (?1, ?2, ?3, ?4, ?5)");
-  insert.Bind(1, experiment.id());
-  insert.Bind(2, experiment.display_name());
-  insert.Bind(3, experiment.preset());
-  insert.Bind(4, experiment.user());
-  insert.Bind(5, context.wall_micros);
-  return insert.Run();
-}
 
 absl::Status InsertRun(WriteContext& context, v1::Run run) {
   const absl::StatusOr<std::string> spec = SpecToJson(run.spec());
@@ -232,6 +209,11 @@ absl::Status InsertRun(WriteContext& context, v1::Run run) {
     insert.Bind(2, *spec);
     insert.Bind(3, *effective);
     if (absl::Status status = insert.Run(); !status.ok()) return status;
+  }
+  if (absl::Status status =
+          InsertRunSettings(context.database, run.id(), run.effective_spec());
+      !status.ok()) {
+    return status;
   }
   absl::StatusOr<v1::Run> stored = ReadRun(context.database, run.id());
   if (!stored.ok()) return stored.status();
@@ -314,7 +296,7 @@ absl::StatusOr<v1::Run> ReadRun(Database& database, std::string_view id) {
     if (!select.status().ok()) return select.status();
   }
   if (!run.ok()) return run;
-  if (absl::Status status = AddAttempts(database, *run); !status.ok()) return status;
+  if (absl::Status status = AddRest(database, *run); !status.ok()) return status;
   return run;
 }
 
@@ -369,7 +351,7 @@ absl::StatusOr<std::vector<v1::Run>> ReadRuns(Database& database, const RunQuery
     if (!select.status().ok()) return select.status();
   }
   for (v1::Run& run : runs) {
-    if (absl::Status status = AddAttempts(database, run); !status.ok()) return status;
+    if (absl::Status status = AddRest(database, run); !status.ok()) return status;
   }
   return runs;
 }
@@ -415,40 +397,6 @@ absl::StatusOr<AttemptRow> ReadLatestCheckpoint(Database& database, std::string_
     if (attempt->checkpoint_step > 0) return *attempt;
   }
   return absl::NotFoundError(StrCat("run ", run, " has no checkpoint yet"));
-}
-
-absl::StatusOr<v1::Experiment> ReadExperiment(Database& database, std::string_view id) {
-  absl::StatusOr<v1::Experiment> experiment =
-      absl::NotFoundError(StrCat("there is no experiment ", id));
-  {
-    Statement select = database.Prepared(
-        "SELECT id, display_name, preset, user_name, create_time FROM experiments WHERE id = ?1");
-    select.Bind(1, id);
-    if (select.Step()) experiment = ExperimentOf(select);
-    if (!select.status().ok()) return select.status();
-  }
-  if (!experiment.ok()) return experiment;
-  RunQuery query;
-  query.experiment = std::string(id);
-  query.limit = 1'000'000;
-  query.oldest_first = true;
-  absl::StatusOr<std::vector<v1::Run>> runs = ReadRuns(database, query);
-  if (!runs.ok()) return runs.status();
-  for (v1::Run& run : *runs) *experiment->add_runs() = std::move(run);
-  return experiment;
-}
-
-absl::StatusOr<std::vector<v1::Experiment>> ReadExperiments(Database& database,
-                                                            std::string_view before, int limit) {
-  Statement select = database.Prepared(
-      "SELECT id, display_name, preset, user_name, create_time FROM experiments "
-      "WHERE ?1 = '' OR id < ?1 ORDER BY id DESC LIMIT ?2");
-  select.Bind(1, before);
-  select.Bind(2, int64_t{limit});
-  std::vector<v1::Experiment> experiments;
-  while (select.Step()) experiments.push_back(ExperimentOf(select));
-  if (!select.status().ok()) return select.status();
-  return experiments;
 }
 
 absl::StatusOr<uint64_t> ReadSequence(Database& database) {

@@ -1,4 +1,4 @@
-// Runs, attempts and experiments as rows. Functions run inside the caller's transaction.
+// Runs and attempts as rows. Functions run inside the caller's transaction.
 #ifndef NORMLAB_SERVER_STORAGE_RUNS_H_
 #define NORMLAB_SERVER_STORAGE_RUNS_H_
 
@@ -11,7 +11,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "normlab/v1/experiment_service.pb.h"
 #include "normlab/v1/run.pb.h"
 #include "server/storage/sqlite.h"
 #include "server/storage/writer.h"
@@ -49,8 +48,6 @@ inline constexpr int64_t kNanFinalGradientNorm = 2;
 inline constexpr int64_t kNanValidationLoss = 4;
 
 // --- writing: on the writer's thread ---
-
-absl::Status InsertExperiment(WriteContext& context, const v1::Experiment& experiment);
 
 // Inserts a new run and publishes it. `run.create_time` is set by this. Of the summary it keeps
 // what is known before training: parameter_count, flops_per_step and memory_bytes.
@@ -107,10 +104,6 @@ absl::StatusOr<std::vector<AttemptRow>> ReadAttempts(Database& database, std::st
 
 // The latest attempt of a run that has a checkpoint. NOT_FOUND when there is none.
 absl::StatusOr<AttemptRow> ReadLatestCheckpoint(Database& database, std::string_view run);
-
-absl::StatusOr<v1::Experiment> ReadExperiment(Database& database, std::string_view id);
-absl::StatusOr<std::vector<v1::Experiment>> ReadExperiments(Database& database,
-                                                            std::string_view before, int limit);
 
 // The sequence that this transaction sees.
 absl::StatusOr<uint64_t> ReadSequence(Database& database);

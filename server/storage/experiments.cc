@@ -1,0 +1,74 @@
+#include "server/storage/experiments.h"
+
+#include <google/protobuf/util/time_util.h>
+
+#include <string>
+#include <utility>
+
+#include "server/base/strings.h"
+#include "server/storage/runs.h"
+
+namespace normlab::storage {
+namespace {
+
+using google::protobuf::util::TimeUtil;
+
+v1::Experiment ExperimentOf(const Statement& row) {
+  v1::Experiment experiment;
+  experiment.set_id(row.Text(0));
+  experiment.set_display_name(row.Text(1));
+  experiment.set_preset(row.Text(2));
+  experiment.set_user(row.Text(3));
+  *experiment.mutable_create_time() = TimeUtil::MicrosecondsToTimestamp(row.Integer(4));
+  return experiment;
+}
+
+}  // namespace
+
+absl::Status InsertExperiment(WriteContext& context, const v1::Experiment& experiment) {
+  Statement insert = context.database.Prepared(
+      "INSERT INTO experiments (id, display_name, preset, user_name, create_time) "
+      "VALUES (?1, ?2, ?3, ?4, ?5)");
+  insert.Bind(1, experiment.id());
+  insert.Bind(2, experiment.display_name());
+  insert.Bind(3, experiment.preset());
+  insert.Bind(4, experiment.user());
+  insert.Bind(5, context.wall_micros);
+  return insert.Run();
+}
+
+absl::StatusOr<v1::Experiment> ReadExperiment(Database& database, std::string_view id) {
+  absl::StatusOr<v1::Experiment> experiment =
+      absl::NotFoundError(StrCat("there is no experiment ", id));
+  {
+    Statement select = database.Prepared(
+        "SELECT id, display_name, preset, user_name, create_time FROM experiments WHERE id = ?1");
+    select.Bind(1, id);
+    if (select.Step()) experiment = ExperimentOf(select);
+    if (!select.status().ok()) return select.status();
+  }
+  if (!experiment.ok()) return experiment;
+  RunQuery query;
+  query.experiment = std::string(id);
+  query.limit = 1'000'000;
+  query.oldest_first = true;
+  absl::StatusOr<std::vector<v1::Run>> runs = ReadRuns(database, query);
+  if (!runs.ok()) return runs.status();
+  for (v1::Run& run : *runs) *experiment->add_runs() = std::move(run);
+  return experiment;
+}
+
+absl::StatusOr<std::vector<v1::Experiment>> ReadExperiments(Database& database,
+                                                            std::string_view before, int limit) {
+  Statement select = database.Prepared(
+      "SELECT id, display_name, preset, user_name, create_time FROM experiments "
+      "WHERE ?1 = '' OR id < ?1 ORDER BY id DESC LIMIT ?2");
+  select.Bind(1, before);
+  select.Bind(2, int64_t{limit});
+  std::vector<v1::Experiment> experiments;
+  while (select.Step()) experiments.push_back(ExperimentOf(select));
+  if (!select.status().ok()) return select.status();
+  return experiments;
+}
+
+}  // namespace normlab::storage

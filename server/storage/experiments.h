@@ -1,0 +1,28 @@
+// Experiments as rows. Functions run inside the caller's transaction.
+#ifndef NORMLAB_SERVER_STORAGE_EXPERIMENTS_H_
+#define NORMLAB_SERVER_STORAGE_EXPERIMENTS_H_
+
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "normlab/v1/experiment_service.pb.h"
+#include "server/storage/sqlite.h"
+#include "server/storage/writer.h"
+
+namespace normlab::storage {
+
+// On the writer's thread.
+absl::Status InsertExperiment(WriteContext& context, const v1::Experiment& experiment);
+
+// With its runs, oldest first. NOT_FOUND when there is no such experiment.
+absl::StatusOr<v1::Experiment> ReadExperiment(Database& database, std::string_view id);
+
+// Without their runs, newest first; only ids below `before`, unless that is empty.
+absl::StatusOr<std::vector<v1::Experiment>> ReadExperiments(Database& database,
+                                                            std::string_view before, int limit);
+
+}  // namespace normlab::storage
+
+#endif  // NORMLAB_SERVER_STORAGE_EXPERIMENTS_H_

@@ -1,0 +1,20 @@
+// Specs as the database has them: proto3 JSON.
+#ifndef NORMLAB_SERVER_STORAGE_SPEC_JSON_H_
+#define NORMLAB_SERVER_STORAGE_SPEC_JSON_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "normlab/v1/run_spec.pb.h"
+
+namespace normlab::storage {
+
+absl::StatusOr<std::string> SpecToJson(const v1::RunSpec& spec);
+
+// Leaves out what this program does not know: a newer one's settings may be in the file.
+absl::Status SpecFromJson(const std::string& json, v1::RunSpec& spec);
+
+}  // namespace normlab::storage
+
+#endif  // NORMLAB_SERVER_STORAGE_SPEC_JSON_H_
