@@ -5,9 +5,13 @@
 // The script is in the environment, as KEY=VALUE pairs divided by commas: NORMLAB_FAKE_ENGINE for
 // every run, NORMLAB_FAKE_ENGINE_7 for the runs with seed 7.
 //   steps_per_second=N  pace; without it, as fast as possible
-//   value=inverse|step  the loss of step s: 4 / s (default), or s
+//   value=inverse|step|clock  the loss of step s: 4 / s (default), s, or when it was made, in
+//                       milliseconds since 1970 by this machine's clock
 //   series=N            so many series more: extra/1 ... each with the value step + its number
-//   nan_at=N            the loss of step N is not a number
+//   nan_at=N            the loss of step N is not a number; likewise
+//   plus_inf_at=N, minus_inf_at=N  it is +Infinity, -Infinity, and
+//   missing_at=N        step N has no loss
+//   gradient_nan_at=N   the gradient norm of step N is not a number
 //   throw_at=N          Train throws at step N
 //   crash_at=N          the process dies of SIGSEGV at step N
 //   exit_at=N           the process exits with code 9 at step N, without a word
@@ -20,6 +24,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -64,10 +69,35 @@ class Script {
   std::map<std::string, std::string> values_;
 };
 
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double WallMilliseconds() {
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  return Milliseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 double Loss(const Script& script, int64_t step) {
-  if (step == script.Number("nan_at")) return std::numeric_limits<double>::quiet_NaN();
+  if (step == script.Number("nan_at")) return kNan;
+  if (step == script.Number("plus_inf_at")) return kInfinity;
+  if (step == script.Number("minus_inf_at")) return -kInfinity;
   const auto s = static_cast<double>(step);
+  if (script.Text("value") == "clock") return WallMilliseconds();
   return script.Text("value") == "step" ? s : 4 / s;
+}
+
+double GradientNorm(const Script& script, int64_t step, double loss) {
+  return step == script.Number("gradient_nan_at") ? kNan : loss / 2;
+}
+
+// Why a run that stops on such numbers ends here; empty if it goes on.
+std::string Divergence(int64_t step, double loss, double gradient_norm) {
+  if (std::isfinite(loss) && std::isfinite(gradient_norm)) return "";
+  const bool is_loss = !std::isfinite(loss);
+  const double value = is_loss ? loss : gradient_norm;
+  const char* const what = std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
+  return std::string(is_loss ? "loss" : "gradient norm") + " is " + what + " at step " +
+         std::to_string(step);
 }
 
 void Pace(const Script& script, int64_t step, std::chrono::steady_clock::time_point start) {
@@ -169,20 +199,23 @@ Result Train(const TrainingSettings& settings, Observer& observer, const Monoton
   for (int64_t step = done + 1; step <= settings.steps; ++step) {
     if (Misbehave(script, step, observer)) probe = true;
     const double loss = Loss(script, step);
+    const double gradient_norm = GradientNorm(script, step, loss);
     for (uint32_t i = 0; i < observations.size(); ++i) {
       observations[i] = {i, static_cast<double>(step) + i - 2};
     }
     observations[0].value = loss;
-    observations[1].value = loss / 2;
+    observations[1].value = gradient_norm;
     observations[2].value = settings.learning_rate;
     if (probe) {
       if (!std::exchange(declared, true)) observer.OnSeries(std::vector<std::string>{"log_z"});
       observations.push_back({static_cast<uint32_t>(names.size()), static_cast<double>(step)});
     }
+    if (step == script.Number("missing_at")) observations.erase(observations.begin());
     observer.OnStep(step, observations);
     observations.resize(names.size());
-    if (loss != loss && settings.stop_on_non_finite) {
-      return {Ending::kDiverged, step, "loss is NaN at step " + std::to_string(step)};
+    const std::string divergence = Divergence(step, loss, gradient_norm);
+    if (!divergence.empty() && settings.stop_on_non_finite) {
+      return {Ending::kDiverged, step, divergence};
     }
     if (checkpoints.IsDue(step)) checkpoints.Write(step, observer);
     if (const auto ended = AnswerRequest(script, settings, step, checkpoints, observer, probe)) {

@@ -2,16 +2,13 @@
 // line:  NORMLABD=… NORMLAB=… node article.e2e.mjs ARTEFACTS
 // What it asserts is read from the pixels that are drawn.
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { after, before } from 'node:test';
 import { drawnExtent, openBrowser, until } from './browser.mjs';
+import { RealServer } from './real_server.mjs';
 
 const [artefacts] = process.argv.slice(2);
-const { NORMLABD: normlabd, NORMLAB: normlab } = process.env;
-assert.ok(normlabd && normlab, 'set NORMLABD and NORMLAB to the built programs');
 mkdirSync(artefacts, { recursive: true });
 
 // The article's colours, and the names of its runs.
@@ -21,59 +18,23 @@ const colours = {
   'Post-Norm · 120-step warmup': '#138a72',
 };
 
-let server;
 let browser;
-let endpoint;
-const folder = mkdtempSync(join(tmpdir(), 'normlab-article-'));
-const log = [];
+const server = new RealServer();
+const api = (...call) => server.api(...call);
 
 before(async () => {
-  server = spawn(
-    normlabd,
-    ['--data-dir', folder, '--http', '127.0.0.1:0', '--grpc', '127.0.0.1:0'],
-    { stdio: ['ignore', 'pipe', 'pipe'] },
-  );
-  for (const stream of [server.stdout, server.stderr]) stream.on('data', (text) => log.push(text));
-  endpoint = await until('the server to serve', () => {
-    assert.equal(server.exitCode, null, `the server ended:\n${log.join('')}`);
-    try {
-      return JSON.parse(readFileSync(join(folder, 'endpoint.json'), 'utf8'));
-    } catch {
-      return undefined;
-    }
-  });
+  await server.start();
   browser = await openBrowser();
 });
 
 after(async () => {
   await browser?.close();
-  if (server?.exitCode === null) {
-    const ended = new Promise((resolve) => server.once('exit', resolve));
-    server.kill('SIGTERM');
-    await ended;
-  }
-  rmSync(folder, { recursive: true, force: true });
+  await server.end();
 });
-
-async function api(method, path, body) {
-  const address = endpoint.http.startsWith('http') ? endpoint.http : `http://${endpoint.http}`;
-  const response = await fetch(`${address}/api/v1${path}`, {
-    method,
-    headers: { Authorization: `Bearer ${endpoint.token}`, 'Content-Type': 'application/json' },
-    ...(body ? { body: JSON.stringify(body) } : {}),
-  });
-  assert.ok(response.ok, `${method} ${path}: ${response.status} ${await response.clone().text()}`);
-  return response.json();
-}
 
 test('the article is seen to train', async () => {
   const page = await browser.newPage();
-  const printed = execFileSync(normlab, ['open', '--print', '--data-dir', folder], {
-    encoding: 'utf8',
-  });
-  const address = /http:\/\/\S+/.exec(printed)?.[0];
-  assert.ok(address, `no address in: ${printed}`);
-  await page.goto(address);
+  await page.goto(server.loginAddress());
   await page.getByText('No runs yet').waitFor();
   assert.ok(!page.url().includes('code='), 'the login code is gone from the address');
 

@@ -90,6 +90,60 @@ export function drawnExtent(page, series, colour) {
   );
 }
 
+/** Before the page is opened: lets the functions below see what its charts have drawn. */
+export function seeCharts(page) {
+  return page.addInitScript(() => {
+    window.charts = {};
+    addEventListener('drawn', ({ target, detail }) => {
+      window.charts[target.closest('[data-series]').dataset.series] = detail;
+    });
+  });
+}
+
+/** [step, value] of the points of each line as drawn; null is a point that no axis can show. */
+export function drawnPoints(page, series) {
+  return page.evaluate((series) => {
+    const [steps, ...lines] = window.charts[series]?.data ?? [[]];
+    return lines.map((values) =>
+      steps.flatMap((step, index) => (values[index] === undefined ? [] : [[step, values[index]]])),
+    );
+  }, series);
+}
+
+/**
+ * What mark is drawn at a step at the top or bottom edge of a chart, by its pixels: '▲' gets wider
+ * downwards, '▼' narrower, and '×' is two strokes at both heights; '' is nothing, or no mark.
+ */
+export function markAt(page, series, step, edge, colour = '#2563eb') {
+  return page.evaluate(
+    ({ series, step, edge, colour }) => {
+      const plot = window.charts[series];
+      const wanted = [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16));
+      const scale = devicePixelRatio;
+      const height = 8 * scale;
+      const { top, height: inside } = plot.bbox;
+      const x = Math.round(plot.valToPos(step, 'x', true));
+      const y = edge === 'top' ? top : top + inside - height;
+      const runsAt = (share) => {
+        const row = Math.round(y + share * height);
+        const { data } = plot.ctx.getImageData(x - 5 * scale, row, 10 * scale, 1);
+        const filled = [];
+        for (let at = 0; at < data.length; at += 4) {
+          const near = wanted.every((value, channel) => Math.abs(value - data[at + channel]) < 60);
+          filled.push(near && data[at + 3] > 100 ? '#' : ' ');
+        }
+        return filled.join('').trim().split(/ +/).filter(Boolean);
+      };
+      const [upper, lower] = [runsAt(0.15), runsAt(0.8)];
+      if (upper.length === 2 && lower.length === 2) return '×';
+      if (upper.length !== 1 || lower.length !== 1) return '';
+      const [above, below] = [upper[0].length, lower[0].length];
+      return Math.abs(above - below) < 2 ? '' : above < below ? '▲' : '▼';
+    },
+    { series, step, edge, colour },
+  );
+}
+
 /** Waits until `look` gives something true, at most `seconds`; says what it saw last if not. */
 export async function until(what, look, seconds = 30) {
   const end = Date.now() + 1000 * seconds;

@@ -109,7 +109,7 @@ test('a diverged run is a gap with its step; markup in a name is text', async (t
   await fake.train([bad]);
   await page.getByText('diverged').first().waitFor();
   await until('the note', async () => (await note(page)).includes('55 of 55 points · ⚡'));
-  assert.match(await note(page), /1 not finite, first at step 55/);
+  assert.match(await note(page), /1 NaN, first at step 55/);
   assert.equal(await page.locator('tr.run .name').textContent(), name);
   assert.equal(await page.locator('#page img').count(), 0);
   assert.deepEqual(page.faults, []);

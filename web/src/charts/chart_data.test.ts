@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Series } from '../state/curve';
 import { logRange, logTicks, stepRange } from './axes';
 import { chartData } from './chart_data';
-import { pointNote } from './point_note';
+import { pointNote, stepNote } from './point_note';
 
 function series(points: [number, number][]): Series {
   const made = new Series();
@@ -54,6 +54,46 @@ describe('chartData', () => {
       ]),
     ]);
     expect(data.values[0]).toEqual([null, null, 1, null]);
+  });
+
+  it('marks what is not finite, and neither a gap nor what is missing', () => {
+    const data = chartData([
+      series([
+        [1, 4],
+        [2, Number.NaN],
+        [3, Infinity],
+        [4, 0],
+        [6, -Infinity],
+      ]),
+      undefined,
+    ]);
+    expect(data.steps).toEqual([1, 2, 3, 4, 6]);
+    expect(data.values[0]).toEqual([4, null, null, null, null]);
+    expect(data.marks).toEqual([
+      [
+        { step: 2, value: Number.NaN },
+        { step: 3, value: Infinity },
+        { step: 6, value: -Infinity },
+      ],
+      [],
+    ]);
+  });
+
+  it('lets the cursor stop where only another series has a point', () => {
+    const loss = series([
+      [1, 4],
+      [3, 2],
+    ]);
+    const norm = series([
+      [1, 1],
+      [2, 1],
+      [3, 1],
+    ]);
+    expect(chartData([loss], [norm])).toEqual({
+      steps: [1, 2, 3],
+      values: [[4, undefined, 2]],
+      marks: [[]],
+    });
   });
 });
 
@@ -107,7 +147,63 @@ describe('pointNote', () => {
       [1234, Number.NaN],
     ]);
     expect(pointNote([bad])).toBe(
-      '4 of 4 points · ⚡\uFE0E 1 not finite, first at step 1,234 · 2 at or below zero, off the log axis',
+      '4 of 4 points · ⚡\uFE0E 1 NaN, first at step 1,234 · 2 at or below zero, off the log axis',
     );
+  });
+
+  it('tells kinds of what is not finite apart, while it has them all', () => {
+    const bad = series([
+      [1, Number.NaN],
+      [2, Infinity],
+      [3, Number.NaN],
+      [4, -Infinity],
+    ]);
+    const text = '4 of 4 points · ⚡\uFE0E 2 NaN, 1 +Infinity, 1 −Infinity, first at step 1';
+    expect(pointNote([bad])).toBe(text);
+    bad.nonFinite = 1000;
+    bad.total = 5000;
+    expect(pointNote([bad])).toBe(
+      '5,000 points, 4 drawn, extremes kept · ⚡\uFE0E 1,000 not finite, first at step 1',
+    );
+  });
+});
+
+describe('stepNote', () => {
+  const curve = series([
+    [1, 4],
+    [2, Infinity],
+    [3, Number.NaN],
+    [5, -Infinity],
+    [6, 1],
+  ]);
+  const alone = [{ name: 'a', series: curve }];
+
+  it.each([
+    [undefined, ''],
+    [1, ''],
+    [2, 'step 2: +Infinity'],
+    [3, 'step 3: NaN'],
+    [4, 'step 4: no point'],
+    [5, 'step 5: −Infinity'],
+    [6, ''],
+    [7, ''],
+  ])('at step %s says "%s"', (step, text) => expect(stepNote(step, alone)).toBe(text));
+
+  it('names the curves when there are several', () => {
+    const other = series([
+      [1, 1],
+      [9, 1],
+    ]);
+    const both = [...alone, { name: 'b', series: other }, { name: 'c', series: undefined }];
+    expect(stepNote(3, both)).toBe('step 3: NaN (a), no point (b)');
+  });
+
+  it('does not call missing what was only thinned away', () => {
+    const thinned = series([
+      [1, 1],
+      [9, 1],
+    ]);
+    thinned.total = 9;
+    expect(stepNote(4, [{ name: 'a', series: thinned }])).toBe('');
   });
 });

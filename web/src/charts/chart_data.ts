@@ -1,15 +1,41 @@
 // From curves to what uPlot draws: one row of steps and, for each curve, a value per step.
-// null is a gap in a curve; undefined only means that another curve has a point at this step.
+//
+//   a number   a point
+//   undefined  the curve has no point at this step: its line goes straight on to the next one
+//   null       its point here has no place on a log axis: the line breaks
+//
+// Points that are not finite break the line and are marks besides, at the edges of the plot.
 import type { Series } from '../state/curve';
+
+export interface NonFinitePoint {
+  step: number;
+  value: number;
+}
 
 export interface ChartData {
   steps: number[];
   values: (number | null | undefined)[][];
+  marks: NonFinitePoint[][];
 }
 
-export function chartData(curves: readonly (Series | undefined)[]): ChartData {
-  const steps = unionOfSteps(curves);
-  return { steps, values: curves.map((curve) => spread(curve, steps)) };
+/** `others` are not drawn, but the cursor stops at their steps as well. */
+export function chartData(
+  curves: readonly (Series | undefined)[],
+  others: readonly (Series | undefined)[] = [],
+): ChartData {
+  const steps = unionOfSteps([...curves, ...others]);
+  return {
+    steps,
+    values: curves.map((curve) => spread(curve, steps)),
+    marks: curves.map(nonFinitePoints),
+  };
+}
+
+function nonFinitePoints(curve: Series | undefined): NonFinitePoint[] {
+  if (!curve || curve.nonFinite === 0) return [];
+  return curve.values.flatMap((value, index) =>
+    Number.isFinite(value) ? [] : [{ step: curve.steps[index] as number, value }],
+  );
 }
 
 function unionOfSteps(curves: readonly (Series | undefined)[]): number[] {

@@ -2,7 +2,7 @@
 import { useSignalEffect } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { plannedSteps } from '../format/run_text';
-import type { DrawnSeries } from '../state/curve_store';
+import { type DrawnSeries, drawnSeries } from '../state/curve_store';
 import type { Live } from '../state/live';
 import { cursorStep, hoveredRun, zoom, zoomTo } from '../state/selection';
 import { theme } from '../state/theme';
@@ -10,7 +10,7 @@ import { stepRange } from './axes';
 import { chartData } from './chart_data';
 import { CurvePlot } from './curve_plot';
 import type { LineLook } from './palette';
-import { pointNote } from './point_note';
+import { pointNote, stepNote } from './point_note';
 
 interface Props {
   live: Live;
@@ -86,13 +86,21 @@ function Note({ live, series }: { live: Live; series: DrawnSeries }) {
   const curves = drawn.flatMap((run) => live.curves.curve(run)?.series.get(series) ?? []);
   const problem = drawn.map((run) => live.curves.problem(run)).find((text) => text !== '');
   const loading = drawn.some((run) => live.curves.loading(run));
+  const here = stepNote(
+    cursorStep.value,
+    drawn.map((run) => ({
+      name: live.runs.peek(run)?.displayName ?? run,
+      series: live.curves.curve(run)?.series.get(series),
+    })),
+  );
   const text = problem
     ? `could not be read: ${problem}; trying again`
     : pointNote(curves) || (loading ? 'reading…' : drawn.length > 0 ? 'no points yet' : '');
   return (
     <div class="note">
-      <span>step</span>
-      <span class="space" />
+      <span class="here" title={here}>
+        {here || 'step'}
+      </span>
       <span class="points">{text}</span>
     </div>
   );
@@ -104,8 +112,11 @@ function draw(plot: CurvePlot | undefined, live: Live, series: DrawnSeries): voi
   const looks = live.looks.value;
   const range = xRange(live);
   const themeNow = theme.value;
-  const curves = drawn.map((run) => live.curves.curve(run)?.series.get(series));
-  const data = chartData(curves);
+  const curvesOf = (name: DrawnSeries) =>
+    drawn.map((run) => live.curves.curve(run)?.series.get(name));
+  const curves = curvesOf(series);
+  const others = drawnSeries.filter((name) => name !== series).flatMap(curvesOf);
+  const data = chartData(curves, others);
   plot?.show(
     {
       steps: data.steps,
@@ -113,6 +124,7 @@ function draw(plot: CurvePlot | undefined, live: Live, series: DrawnSeries): voi
       lines: drawn.map((run, index) => ({
         look: looks.get(run) ?? fallbackLook,
         values: data.values[index] ?? [],
+        marks: data.marks[index] ?? [],
         badStep: curves[index]?.firstNonFiniteStep,
       })),
     },

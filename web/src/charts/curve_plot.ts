@@ -3,11 +3,14 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { formatCount, formatValue } from '../format/format';
 import { logRange, logTicks } from './axes';
+import type { NonFinitePoint } from './chart_data';
+import { drawMarks, markSize } from './marks';
 import type { LineLook } from './palette';
 
 export interface PlotLine {
   look: LineLook;
   values: (number | null | undefined)[];
+  marks: NonFinitePoint[];
   /** First step with a value that is not finite. */
   badStep: number | undefined;
 }
@@ -171,12 +174,19 @@ export class CurvePlot {
             if (to > from) this.events.zoom(from, to);
           },
         ],
-        draw: [(plot) => this.drawBadSteps(plot)],
+        draw: [
+          (plot) => {
+            for (const { look, marks } of this.content.lines) drawMarks(plot, look.colour, marks);
+            this.drawBadSteps(plot);
+            // For whoever wants to know what is on the canvas by now, and not only in some store.
+            this.parent.dispatchEvent(new CustomEvent('drawn', { detail: plot, bubbles: true }));
+          },
+        ],
       },
     };
   }
 
-  // ⚡ on the axis, in the run's colour, where its values stop being finite.
+  // ⚡ by the axis, in the run's colour, where its values stop being finite.
   private drawBadSteps(plot: uPlot): void {
     const { ctx, bbox } = plot;
     ctx.save();
@@ -188,7 +198,7 @@ export class CurvePlot {
       const x = plot.valToPos(line.badStep, 'x', true);
       if (x < bbox.left || x > bbox.left + bbox.width) continue;
       ctx.fillStyle = line.look.colour;
-      ctx.fillText('⚡\uFE0E', x, bbox.top + bbox.height);
+      ctx.fillText('⚡\uFE0E', x, bbox.top + bbox.height - 2 * markSize * uPlot.pxRatio);
     }
     ctx.restore();
   }

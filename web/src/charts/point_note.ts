@@ -1,5 +1,6 @@
-// The note in a chart's corner: how many points there are and how many of them are drawn.
-import { formatCount } from '../format/format';
+// What is written below a chart: how many points there are and how many of them are drawn, and in
+// words what the curves cannot show at the step under the cursor.
+import { exactWord, formatCount } from '../format/format';
 import type { Series } from '../state/curve';
 
 export function pointNote(curves: readonly Series[]): string {
@@ -20,11 +21,46 @@ export function pointNote(curves: readonly Series[]): string {
   const broken = sum(curves, (curve) => curve.nonFinite);
   if (broken > 0) {
     const from = Math.min(...curves.map((curve) => curve.firstNonFiniteStep ?? Infinity));
-    parts.push(`⚡\uFE0E ${formatCount(broken)} not finite, first at step ${formatCount(from)}`);
+    parts.push(`⚡\uFE0E ${kinds(curves, broken)}, first at step ${formatCount(from)}`);
   }
   const offScale = sum(curves, (curve) => curve.offLogAxis);
   if (offScale > 0) parts.push(`${formatCount(offScale)} at or below zero, off the log axis`);
   return parts.join(' · ');
+}
+
+// 2 NaN, 1 +Infinity; of points that are not all here only the number is known.
+function kinds(curves: readonly Series[], count: number): string {
+  const held = curves.flatMap((curve) => curve.values.filter((value) => !Number.isFinite(value)));
+  if (held.length !== count) return `${formatCount(count)} not finite`;
+  return [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+    .map(
+      (kind) => [held.filter((value) => Object.is(value, kind)).length, exactWord(kind)] as const,
+    )
+    .filter(([found]) => found > 0)
+    .map(([found, word]) => `${formatCount(found)} ${word}`)
+    .join(', ');
+}
+
+export interface NamedSeries {
+  name: string;
+  series: Series | undefined;
+}
+
+/** What is special at this step: `step 55: NaN`, with names if there are several curves. */
+export function stepNote(step: number | undefined, curves: readonly NamedSeries[]): string {
+  if (step === undefined) return '';
+  const parts = curves.flatMap(({ name, series }) => {
+    const word = series ? wordAt(series, step) : '';
+    if (word === '') return [];
+    return [curves.length === 1 ? word : `${word} (${name})`];
+  });
+  return parts.length > 0 ? `step ${formatCount(step)}: ${parts.join(', ')}` : '';
+}
+
+function wordAt(series: Series, step: number): string {
+  if (series.lacks(step)) return 'no point';
+  const value = series.exactlyAt(step);
+  return value === undefined || Number.isFinite(value) ? '' : exactWord(value);
 }
 
 function sum(curves: readonly Series[], value: (curve: Series) => number): number {

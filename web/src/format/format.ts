@@ -18,6 +18,12 @@ export function formatValue(value: number | undefined): string {
   return value < 0 ? minus + text : text;
 }
 
+/** What a value that is not finite is called, here as in exports. */
+export function exactWord(value: number): string {
+  if (Number.isNaN(value)) return 'NaN';
+  return value > 0 ? '+Infinity' : `${minus}Infinity`;
+}
+
 /** A setting, exactly but short: 2e-3, 0.05, 12. */
 export function formatSetting(value: number | string | boolean | undefined): string {
   if (typeof value !== 'number') return value === undefined ? '' : String(value);

@@ -28,6 +28,19 @@ export class Series {
     return step > this.lastStep ? undefined : this.values[this.indexAtOrBefore(step)];
   }
 
+  /** The value of the point at this very step, if it is held. */
+  exactlyAt(step: number): number | undefined {
+    const index = this.indexAtOrBefore(step);
+    return this.steps[index] === step ? this.values[index] : undefined;
+  }
+
+  /** There is no point at this step, though there are some before and after it. */
+  lacks(step: number): boolean {
+    const isWhole = this.total === this.steps.length;
+    const inside = step > (this.steps[0] ?? Infinity) && step < this.lastStep;
+    return isWhole && inside && this.exactlyAt(step) === undefined;
+  }
+
   indexAtOrBefore(step: number): number {
     let low = 0;
     let high = this.steps.length;

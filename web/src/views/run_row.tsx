@@ -91,7 +91,9 @@ function valueText(live: Live, run: RunJson, id: string, isDrawn: boolean, name:
     live.curves.version.value;
     const series = live.curves.curve(id)?.series.get(name);
     const step = cursorStep.value;
-    if (series && step !== undefined) return formatValue(series.at(step));
+    if (series && step !== undefined) {
+      return series.lacks(step) ? 'no point' : formatValue(series.at(step));
+    }
     if (series && series.values.length > 0) return formatValue(series.values.at(-1));
   }
   if (!stateLook(run.state).ended) return '';
