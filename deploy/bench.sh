@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Measures what is claimed about speed, as ratios in one run on this machine; docs/performance.md has
-# a run's tables. Takes about 15 minutes; --rounds N (default 5) sets how often each thing is timed.
+# a run's tables. Takes about 20 minutes; --rounds N (default 5) sets how often each thing is timed.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 bash "$root/deploy/setup.sh" --test
-configure_and_build normlabd normlab-trainer normlab-shepherd normlab normlab-train-csv step_bench
+configure_and_build normlabd normlab-trainer normlab-shepherd normlab normlab-train-csv step_bench \
+  ingest_load
 python="$root/.venv-test/bin/python"
+say "points stored a second"
+"$python" "$root/tests/bench/ingest.py" --bin "$build/bin"
 say "a step against its matrix products"
 "$python" "$root/tests/bench/step_table.py" "$build/bin/step_bench" "$@"
 say "steps a second against PyTorch and JAX"

@@ -102,7 +102,8 @@ std::variant<Config, int> ReadConfig(int argc, const char* const* argv) {
   app.add_option("--socket", config.socket, "unix socket (default: in the data folder)")
       ->envname("NORMLAB_SOCKET");
   app.add_option("--cpu-slots", config.cpu_slots,
-                 "runs that may use the CPU at a time, one thread each (0: one for each core)")
+                 "runs that may use the CPU at a time, one thread each; more than there are cores share "
+                 "them (0: one for each core)")
       ->envname("NORMLAB_CPU_SLOTS")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();

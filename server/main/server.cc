@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -117,8 +118,8 @@ absl::Status Server::StartParts() {
   if (auto status = MakePrivateDirectory(config_.data_dir / "attempts"); !status.ok()) {
     return status;
   }
-  files_ = std::make_unique<app::RunFiles>(
-      config_.data_dir, config_.texts.empty() ? ShippedTexts() : config_.texts);
+  files_ = std::make_unique<app::RunFiles>(config_.data_dir,
+                                           config_.texts.empty() ? ShippedTexts() : config_.texts);
   app::Dispatcher::Options options;
   options.data_dir = config_.data_dir;
   options.files = files_.get();
@@ -139,8 +140,15 @@ absl::Status Server::StartParts() {
   dispatcher_ = std::make_unique<app::Dispatcher>(*store_, std::move(options));
   pool_ = std::make_unique<app::Pool>(kPoolThreads);
   api_ = std::make_unique<app::ServerApi>(app::ServerApi::Parts{
-      *store_, *hub_, *dispatcher_, *files_, *users_, progress_, *pool_, clock_,
-      {cpu_slots, scheduler::UsableMemory()}});
+      *store_,
+      *hub_,
+      *dispatcher_,
+      *files_,
+      *users_,
+      progress_,
+      *pool_,
+      clock_,
+      {std::min(cpu_slots, scheduler::UsableCores()), scheduler::UsableMemory()}});
   return absl::OkStatus();
 }
 

@@ -80,8 +80,7 @@ int64_t UsableMemory() {
 }
 
 std::vector<Device> FindDevices(int64_t cpu_slots) {
-  int64_t slots = UsableCores();
-  if (cpu_slots > 0) slots = std::min(slots, cpu_slots);
+  const int64_t slots = cpu_slots > 0 ? cpu_slots : UsableCores();
   std::vector<Device> devices;
   for (int64_t i = 0; i < slots; ++i) {
     Device device;

@@ -22,8 +22,9 @@ double QuotaCores(const std::filesystem::path& root, const std::filesystem::path
 // Memory this process may use, in bytes: the machine's, or less if the control group says so.
 int64_t UsableMemory();
 
-// One CPU slot a usable core (at most `cpu_slots` when that is above 0), then the GPUs that NVML
-// names. NVML is opened at run time; no library, or no GPU, is normal.
+// One CPU slot a usable core, or `cpu_slots` when that is above 0 (more than cores: they are
+// shared), then the GPUs that NVML names. NVML is opened at run time; no library, or no GPU, is
+// normal.
 std::vector<Device> FindDevices(int64_t cpu_slots);
 
 }  // namespace normlab::scheduler
