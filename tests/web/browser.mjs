@@ -1,5 +1,5 @@
 // Debian's chromium under playwright-core, and what the tests read from the page.
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,8 +7,11 @@ import { join } from 'node:path';
 const require = createRequire(new URL('../../web/package.json', import.meta.url));
 const { chromium } = require('playwright-core');
 
-/** Opens a browser with a folder of its own; `close()` ends it and removes the folder. */
-export async function openBrowser(options = {}) {
+/**
+ * Opens a browser with a folder of its own; `close()` ends it and removes the folder. `netLog`: a
+ * file for its own log of everything on the network, whole once it is closed.
+ */
+export async function openBrowser({ netLog, ...options } = {}) {
   const executablePath = process.env.NORMLAB_CHROMIUM ?? '/usr/bin/chromium';
   if (!existsSync(executablePath)) {
     throw new Error(
@@ -27,6 +30,7 @@ export async function openBrowser(options = {}) {
       '--disable-component-update',
       '--disable-sync',
       '--no-first-run',
+      ...(netLog ? [`--log-net-log=${netLog}`] : []),
     ],
     ...options,
   });
@@ -88,6 +92,19 @@ export function drawnExtent(page, series, colour) {
     },
     { series, colour },
   );
+}
+
+/** The requests in a browser's log of the network: when each began (ms since 1970), and for what. */
+export function loggedRequests(netLog) {
+  const { constants, events } = JSON.parse(readFileSync(netLog, 'utf8'));
+  const started = constants.logEventTypes.URL_REQUEST_START_JOB;
+  return events
+    .filter(({ type, params }) => type === started && params?.url)
+    .map(({ time, params }) => ({
+      time: Number(time) + Number(constants.timeTickOffset),
+      method: params.method,
+      url: params.url,
+    }));
 }
 
 /** Before the page is opened: lets the functions below see what its charts have drawn. */

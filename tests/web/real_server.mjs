@@ -24,6 +24,7 @@ export const tiny = {
   vocabSize: 8,
   sequenceLength: 4,
   batchSize: 2,
+  threads: 1,
 };
 
 export class RealServer {
@@ -101,8 +102,8 @@ export class RealServer {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  request(method, path, body) {
-    return fetch(`http://${this.#http}/api/v1${path}`, {
+  request(method, path, body, base = '/api/v1') {
+    return fetch(`http://${this.#http}${base}${path}`, {
       method,
       headers: {
         Authorization: `Bearer ${this.endpoint.token}`,
@@ -141,8 +142,10 @@ export class RealServer {
 
   /** Number of event streams that are open. */
   async watchers() {
-    const text = await (await fetch(`http://${this.#http}/metrics`)).text();
-    return Number(/^normlab_watchers\S* (\d+)/m.exec(text)?.[1]);
+    const response = await this.request('GET', '/metrics', undefined, '');
+    const found = /^normlab_watchers\S* (\d+)/m.exec(await response.text());
+    assert.ok(found, `no count of watchers in /metrics (${response.status})`);
+    return Number(found[1]);
   }
 
   /** An address that logs in, once. */
