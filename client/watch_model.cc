@@ -125,6 +125,9 @@ void WatchModel::Apply(const WatchRunsResponse& event) {
       watched.ended = true;
       break;
     }
+    case WatchRunsResponse::kDeleted:
+      Find(event.deleted().run()).ended = true;  // as it was when last seen
+      break;
     default:
       break;
   }

@@ -211,6 +211,8 @@ std::string EventJson(const WatchRunsResponse& event) {
       return Named("gap", token, ToJson(event.gap()));
     case WatchRunsResponse::kEnd:
       return Named("end", token, ToJson(event.end()));
+    case WatchRunsResponse::kDeleted:
+      return Named("deleted", token, ToJson(event.deleted()));
     default:
       return "";
   }

@@ -7,6 +7,7 @@
 
 #include "server/base/strings.h"
 #include "server/domain/run_state.h"
+#include "server/storage/run_deletion.h"
 #include "server/storage/runs.h"
 
 namespace normlab::app {
@@ -37,9 +38,14 @@ void EmitEnd(uint64_t sequence, const v1::Run& run, std::vector<WatchedEvent>& o
   Emit(sequence, run.id(), std::move(message), out);
 }
 
+void EmitDeleted(uint64_t sequence, const std::string& run, std::vector<WatchedEvent>& out) {
+  v1::WatchRunsResponse message;
+  message.mutable_deleted()->set_run(run);
+  Emit(sequence, run, std::move(message), out);
+}
+
 absl::StatusOr<uint64_t> ChangedSequence(Database& database, const std::string& run) {
-  storage::Statement select =
-      database.Prepared("SELECT changed_sequence FROM runs WHERE id = ?1");
+  storage::Statement select = database.Prepared("SELECT changed_sequence FROM runs WHERE id = ?1");
   select.Bind(1, run);
   if (!select.Step()) {
     return select.status().ok() ? absl::NotFoundError(StrCat("there is no run ", run))
@@ -165,14 +171,19 @@ absl::Status RunWatch::CatchUpLobby(Database& database, Target& target,
     if (!runs.ok()) return runs.status();
     for (auto run = runs->rbegin(); run != runs->rend(); ++run) EmitRun(*sequence, *run, out);
   } else if (!target.fresh) {
-    const auto changed = storage::RunsChangedSince(database, target.cursor,
-                                                   std::numeric_limits<int>::max());
+    const auto changed =
+        storage::RunsChangedSince(database, target.cursor, std::numeric_limits<int>::max());
     if (!changed.ok()) return changed.status();
     for (const storage::ChangedRun& one : *changed) {
       if (IsTarget(one.id)) continue;  // told by its own target
       absl::StatusOr<v1::Run> run = storage::ReadRun(database, one.id);
       if (!run.ok()) return run.status();
       EmitRun(one.sequence, *run, out);
+    }
+    const auto deleted = storage::RunsDeletedSince(database, target.cursor);
+    if (!deleted.ok()) return deleted.status();
+    for (const storage::ChangedRun& one : *deleted) {
+      if (!IsTarget(one.id)) EmitDeleted(one.sequence, one.id, out);
     }
   }
   target.cursor = *sequence;
@@ -186,6 +197,14 @@ absl::Status RunWatch::CatchUpRun(Database& database, Target& target,
   const absl::StatusOr<uint64_t> sequence = storage::ReadSequence(database);
   if (!sequence.ok()) return sequence.status();
   const absl::StatusOr<uint64_t> changed = ChangedSequence(database, target.run);
+  if (absl::IsNotFound(changed.status())) {  // it was there when the watch began
+    EmitDeleted(*sequence, target.run, out);
+    target.ended = true;
+    target.cursor = *sequence;
+    target.in_history = false;
+    target.catching_up = false;
+    return absl::OkStatus();
+  }
   if (!changed.ok()) return changed.status();
   const absl::StatusOr<v1::Run> run = storage::ReadRun(database, target.run);
   if (!run.ok()) return run.status();
@@ -202,8 +221,8 @@ absl::Status RunWatch::CatchUpRun(Database& database, Target& target,
     EndHistory(target, *run, *changed, *sequence, out);
     return absl::OkStatus();
   }
-  absl::StatusOr<storage::HistoryPage> page = storage::ReadHistory(
-      database, target.run, target.position, options_.from_step, kHistoryPage);
+  absl::StatusOr<storage::HistoryPage> page =
+      storage::ReadHistory(database, target.run, target.position, options_.from_step, kHistoryPage);
   if (!page.ok()) return page.status();
   for (v1::Points& points : page->points) {
     // Each before its points: what it went on from says which of the earlier ones still count.
@@ -278,8 +297,8 @@ bool RunWatch::ReadLive(std::vector<WatchedEvent>& out) {
       continue;
     }
     // Later events of a target that has more, or that was read earlier than another, are not here.
-    boundary = std::min(boundary,
-                        reading.more ? reading.events.back()->sequence() : reading.published);
+    boundary =
+        std::min(boundary, reading.more ? reading.events.back()->sequence() : reading.published);
     read[i] = std::move(reading.events);
   }
   if (behind) return false;
@@ -289,7 +308,8 @@ bool RunWatch::ReadLive(std::vector<WatchedEvent>& out) {
     const bool lobby = target.run == stream::kLobby;
     for (domain::EventPtr& event : read[i]) {
       if (event->sequence() > boundary) break;
-      if (event->message().has_end() && !lobby) target.ended = true;
+      const bool last = event->message().has_end() || event->message().has_deleted();
+      if (last && !lobby) target.ended = true;
       if (lobby && IsTarget(event->run())) continue;  // told by its own target
       out.push_back({std::move(event), ""});
     }

@@ -28,7 +28,8 @@ absl::StatusOr<uint64_t> ReadResumeToken(const std::string& token, const std::st
 class RunWatch : public Watch {
  public:
   struct Options {
-    std::vector<std::string> runs;  // without repeats, all existing
+    // Without repeats; all existing, or deleted since `after`.
+    std::vector<std::string> runs;
     bool lobby = false;             // the states of all runs as well
     std::optional<uint64_t> after;  // sequence of the resume token
     int64_t from_step = 0;

@@ -9,6 +9,7 @@
 #include "server/domain/downsample.h"
 #include "server/storage/curves.h"
 #include "server/storage/experiments.h"
+#include "server/storage/run_deletion.h"
 
 namespace normlab::app {
 namespace {
@@ -78,7 +79,12 @@ absl::StatusOr<std::unique_ptr<Watch>> ServerApi::WatchRuns(const Principal&,
   absl::Status status = parts_.store.Read([&](storage::Database& database) -> absl::Status {
     for (const std::string& id : request.runs()) {
       if (auto checked = CheckId("runs", id); !checked.ok()) return checked;
-      if (auto found = storage::ReadRun(database, id).status(); !found.ok()) return found;
+      if (auto found = storage::ReadRun(database, id).status(); !found.ok()) {
+        // One who comes back is told on the stream that it was deleted meanwhile.
+        const absl::StatusOr<bool> deleted = storage::WasDeleted(database, id);
+        if (!deleted.ok()) return deleted.status();
+        if (!*deleted || request.resume_token().empty()) return found;
+      }
       if (known.insert(id).second) options.runs.push_back(id);
     }
     if (!request.experiment().empty()) {

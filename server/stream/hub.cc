@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/domain/run_state.h"
+
 namespace normlab::stream {
 namespace {
 
@@ -12,6 +14,12 @@ constexpr size_t kKeptOfEnded = 64;
 bool ForLobby(const v1::WatchRunsResponse& message) {
   return message.has_run() || message.has_end() || message.has_progress() ||
          message.has_deleted() || message.has_notice();
+}
+
+// Nothing comes of a run in that state, unless it leaves it again (a retry).
+bool IsOver(const v1::WatchRunsResponse& message) {
+  return message.has_end() || message.has_deleted() ||
+         (message.has_run() && domain::IsTerminal(message.run().state()));
 }
 
 bool After(uint64_t sequence, const domain::EventPtr& event) {
@@ -30,7 +38,9 @@ void Hub::Add(const std::string& name, const domain::EventPtr& event,
               std::set<int64_t>& ringing) {
   Feed& feed = FeedOf(name);
   feed.recent.push_back(event);
-  if (event->message().has_end() && name != kLobby) feed.ended = true;
+  if (name != kLobby && (event->message().has_run() || IsOver(event->message()))) {
+    feed.ended = IsOver(event->message());
+  }
   while (feed.recent.size() > (feed.ended ? std::min(kKeptOfEnded, kept_) : kept_)) {
     feed.evicted_through = feed.recent.front()->sequence();
     feed.recent.pop_front();
@@ -48,7 +58,7 @@ void Hub::Publish(const std::vector<domain::EventPtr>& events, uint64_t sequence
   published_ = sequence;
   for (const int64_t id : ringing) subscriptions_[id].bell();
   for (const domain::EventPtr& event : events) {
-    if (event->message().has_end()) DropIfIdle(event->run());
+    if (IsOver(event->message())) DropIfIdle(event->run());
   }
 }
 

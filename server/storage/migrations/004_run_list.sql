@@ -35,6 +35,7 @@ CREATE TABLE deleted_runs (
   run TEXT NOT NULL,
   PRIMARY KEY (sequence, run)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX deleted_runs_by_run ON deleted_runs (run);
 
 -- Ids of attempts and series are never given a second time (AUTOINCREMENT): the points of a deleted
 -- series may still be there when the next one is made. That cannot be added to a table, so both are
