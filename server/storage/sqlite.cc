@@ -12,6 +12,14 @@ namespace normlab::storage {
 namespace {
 
 constexpr int kBusyMillis = 5000;
+constexpr int kTruncateMillis = 1000;
+constexpr int64_t kLogPageHeader = 24;  // bytes that each page has before it in the log
+
+// Called after each commit with the number of pages in the log.
+int NoteLogPages(void* pages, sqlite3*, const char*, int count) {
+  *static_cast<int64_t*>(pages) = count;
+  return SQLITE_OK;
+}
 
 absl::StatusCode CodeOf(int code) {
   switch (code & 0xFF) {
@@ -38,7 +46,7 @@ absl::StatusCode CodeOf(int code) {
 absl::Status ErrorOf(sqlite3* connection, int code) {
   return absl::Status(CodeOf(code),
                       StrCat("database: ", connection != nullptr ? sqlite3_errmsg(connection)
-                                                                       : sqlite3_errstr(code)));
+                                                                 : sqlite3_errstr(code)));
 }
 
 }  // namespace
@@ -120,19 +128,40 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::filesystem::
   }
   sqlite3* connection = nullptr;
   const int flags = access == Access::kReadWrite ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
-  const int code =
-      sqlite3_open_v2(path.c_str(), &connection, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int code = sqlite3_open_v2(path.c_str(), &connection, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   std::unique_ptr<Database> database(new Database(connection));
   if (code != SQLITE_OK) return ErrorOf(connection, code);
   sqlite3_busy_timeout(connection, kBusyMillis);
   sqlite3_extended_result_codes(connection, 1);
   absl::Status status = database->Execute(
       access == Access::kReadWrite
-          ? "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
+          ? "PRAGMA auto_vacuum = INCREMENTAL;"  // counts for a new file only
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
             "PRAGMA trusted_schema = OFF; PRAGMA cache_size = -4096;"
           : "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF; PRAGMA cache_size = -1024;");
   if (!status.ok()) return status;
+  if (access == Access::kReadWrite) {
+    const absl::StatusOr<int64_t> page = database->PragmaInteger("page_size");
+    if (!page.ok()) return page.status();
+    database->log_page_bytes_ = *page + kLogPageHeader;
+    sqlite3_wal_hook(connection, NoteLogPages, &database->log_pages_);
+  }
   return database;
+}
+
+absl::StatusOr<bool> Database::Checkpoint(CheckpointMode mode) {
+  const bool truncate = mode == CheckpointMode::kTruncate;
+  int in_log = 0, moved = 0;
+  sqlite3_busy_timeout(connection_, truncate ? kTruncateMillis : 0);
+  const int code = sqlite3_wal_checkpoint_v2(
+      connection_, nullptr, truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE,
+      &in_log, &moved);
+  const absl::Status status = code == SQLITE_OK ? absl::OkStatus() : ErrorOf(connection_, code);
+  sqlite3_busy_timeout(connection_, kBusyMillis);
+  if (in_log >= 0) log_pages_ = in_log;
+  if ((code & 0xFF) == SQLITE_BUSY) return false;
+  if (!status.ok()) return status;
+  return in_log == moved;
 }
 
 Database::~Database() {
@@ -144,9 +173,8 @@ Statement Database::Prepared(std::string_view sql) {
   auto found = statements_.find(sql);
   if (found == statements_.end()) {
     sqlite3_stmt* statement = nullptr;
-    const int code =
-        sqlite3_prepare_v3(connection_, sql.data(), static_cast<int>(sql.size()),
-                           SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+    const int code = sqlite3_prepare_v3(connection_, sql.data(), static_cast<int>(sql.size()),
+                                        SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
     if (code != SQLITE_OK) return Statement(connection_, nullptr, ErrorOf(connection_, code));
     found = statements_.emplace(sql, statement).first;
   }

@@ -82,7 +82,7 @@ class Database {
   Database& operator=(const Database&) = delete;
 
   // Opens (kReadWrite: creates, 0600) and sets the connection up: WAL, full sync, foreign keys,
-  // 5 s of patience with a lock.
+  // 5 s of patience with a lock. Whoever writes must see to checkpoints: none come by themselves.
   static absl::StatusOr<std::unique_ptr<Database>> Open(const std::filesystem::path& path,
                                                         Access access);
 
@@ -92,6 +92,14 @@ class Database {
   // Runs any number of statements without parameters.
   absl::Status Execute(const std::string& sql);
 
+  // Moves the write-ahead log into the database; outside a transaction. True when all of it was
+  // moved; false when readers are in the way. kPassive moves what can be moved at once. kTruncate
+  // waits for readers, a second at most, and cuts the log to nothing.
+  enum class CheckpointMode { kPassive, kTruncate };
+  absl::StatusOr<bool> Checkpoint(CheckpointMode mode);
+  // What is in the log, as of this connection's latest write or checkpoint.
+  int64_t log_bytes() const { return log_pages_ * log_page_bytes_; }
+
   // `PRAGMA name` as an integer.
   absl::StatusOr<int64_t> PragmaInteger(const std::string& name);
 
@@ -100,6 +108,8 @@ class Database {
 
   sqlite3* const connection_;
   std::unordered_map<std::string_view, sqlite3_stmt*> statements_;
+  int64_t log_pages_ = 0;
+  int64_t log_page_bytes_ = 0;
 };
 
 // BEGIN on construction, ROLLBACK on destruction unless committed.

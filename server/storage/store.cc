@@ -2,9 +2,10 @@
 
 #include <utility>
 
-#include "server/base/strings.h"
 #include "server/base/files.h"
 #include "server/base/ids.h"
+#include "server/base/log.h"
+#include "server/base/strings.h"
 #include "server/storage/migrations.h"
 #include "server/storage/runs.h"
 
@@ -13,6 +14,11 @@ namespace {
 
 constexpr size_t kIdleReaders = 4;
 constexpr int kStoreIdBytes = 6;
+constexpr std::chrono::seconds kLongestRead(1);
+
+std::string PlaceName(const char* file, int line) {
+  return StrCat(std::filesystem::path(file).filename().string(), ":", line);
+}
 
 absl::Status CheckPlace(const std::filesystem::path& path) {
   if (OnNetworkFileSystem(path.parent_path())) {
@@ -29,8 +35,8 @@ absl::StatusOr<std::string> StoreId(Database& database) {
   if (select.Step()) return select.Text(0);
   if (!select.status().ok()) return select.status();
   const std::string id = RandomHex(kStoreIdBytes);
-  Statement insert = database.Prepared(
-      "INSERT INTO meta (name, value) VALUES ('store_id', ?1), ('sequence', 0)");
+  Statement insert =
+      database.Prepared("INSERT INTO meta (name, value) VALUES ('store_id', ?1), ('sequence', 0)");
   insert.Bind(1, id);
   if (absl::Status status = insert.Run(); !status.ok()) return status;
   return id;
@@ -38,7 +44,10 @@ absl::StatusOr<std::string> StoreId(Database& database) {
 
 }  // namespace
 
-Store::Store(Options options) : options_(std::move(options)), attempt_log_(*options_.clock) {}
+Store::Store(Options options)
+    : options_(std::move(options)),
+      attempt_log_(*options_.clock),
+      log_care_({.path = options_.path, .limits = options_.log_limits, .clock = options_.clock}) {}
 
 Store::~Store() {
   if (writer_) writer_->Stop();
@@ -55,8 +64,8 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(Options options) {
   if (absl::Status status = CheckPlace(options.path); !status.ok()) return status;
   std::unique_ptr<Store> store(new Store(std::move(options)));
   if (absl::Status status = store->Start(); !status.ok()) {
-    return absl::Status(status.code(), StrCat(store->options_.path.string(), ": ",
-                                                    status.message()));
+    return absl::Status(status.code(),
+                        StrCat(store->options_.path.string(), ": ", status.message()));
   }
   return store;
 }
@@ -76,6 +85,10 @@ absl::Status Store::Start() {
   writer_options.publish = options_.publish;
   writer_options.clock = options_.clock;
   writer_options.on_rollback = [this] { attempt_log_.Forget(); };
+  writer_options.care = [this](Database& of_writer, bool tick) {
+    return log_care_.Step(of_writer, tick);
+  };
+  writer_options.tick = options_.tick;
   writer_ = std::make_unique<Writer>(*std::move(database), *sequence, std::move(writer_options));
   return absl::OkStatus();
 }
@@ -92,17 +105,42 @@ absl::StatusOr<std::unique_ptr<Database>> Store::TakeReader() {
   return Database::Open(options_.path, Database::Access::kReadOnly);
 }
 
-absl::Status Store::Read(const std::function<absl::Status(Database&)>& work) {
+absl::Status Store::Read(const std::function<absl::Status(Database&)>& work, const char* file,
+                         int line) {
   absl::StatusOr<std::unique_ptr<Database>> reader = TakeReader();
   if (!reader.ok()) return reader.status();
+  const auto start = options_.clock->Now();
+  std::list<Reading>::iterator reading;
+  {
+    MutexLock lock(mutex_);
+    reading = readings_.insert(readings_.end(), {file, line, start});
+  }
   absl::Status status;
   {
     Transaction transaction(**reader, Transaction::Kind::kRead);
     status = transaction.status().ok() ? work(**reader) : transaction.status();
   }
+  const std::chrono::duration<double> time = options_.clock->Now() - start;
+  if (time > kLongestRead) {
+    slow_reads_.fetch_add(1, std::memory_order_relaxed);
+    LogWarning("a read took long",
+               {{"by", PlaceName(file, line)}, {"seconds", StrCat(time.count())}});
+  }
   MutexLock lock(mutex_);
+  readings_.erase(reading);
   if (idle_readers_.size() < kIdleReaders) idle_readers_.push_back(*std::move(reader));
   return status;
+}
+
+std::vector<std::string> Store::SlowReaders() const {
+  MutexLock lock(mutex_);
+  std::vector<std::string> places;
+  for (const Reading& reading : readings_) {
+    if (options_.clock->Now() - reading.since > kLongestRead) {
+      places.push_back(PlaceName(reading.file, reading.line));
+    }
+  }
+  return places;
 }
 
 }  // namespace normlab::storage

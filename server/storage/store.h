@@ -3,9 +3,12 @@
 #ifndef NORMLAB_SERVER_STORAGE_STORE_H_
 #define NORMLAB_SERVER_STORAGE_STORE_H_
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +18,7 @@
 #include "server/base/clock.h"
 #include "server/base/mutex.h"
 #include "server/storage/attempt_log.h"
+#include "server/storage/log_care.h"
 #include "server/storage/sqlite.h"
 #include "server/storage/writer.h"
 
@@ -26,6 +30,8 @@ class Store {
     std::filesystem::path path;  // of the database file
     Writer::Publish publish;
     const Clock* clock = nullptr;
+    LogLimits log_limits;
+    std::chrono::milliseconds tick{1000};  // how often what is in the log's way is looked at
   };
 
   // Opens or creates, migrates forward, and starts the writer. FAILED_PRECONDITION, with nothing
@@ -43,21 +49,41 @@ class Store {
   // Use on the writer's thread only (points_stored excepted).
   AttemptLog& attempt_log() { return attempt_log_; }
 
-  // Runs `work` inside a read transaction of its own. Any thread; `work` must be short.
-  absl::Status Read(const std::function<absl::Status(Database&)>& work)
+  // Runs `work` inside a read transaction of its own. Any thread; `work` must be short: while it
+  // reads, the log grows. One that takes more than a second is logged, with the place in the code
+  // that asked for it, and counted.
+  absl::Status Read(const std::function<absl::Status(Database&)>& work,
+                    const char* file = __builtin_FILE(), int line = __builtin_LINE())
       ABSL_LOCKS_EXCLUDED(mutex_);
+  uint64_t slow_reads() const { return slow_reads_.load(std::memory_order_relaxed); }
+
+  // Any thread.
+  LogState log_state() const { return log_care_.state(); }
+  // The reads of this server that are going on for more than a second: "run_watch.cc:183".
+  std::vector<std::string> SlowReaders() const ABSL_LOCKS_EXCLUDED(mutex_);
+  const std::filesystem::path& path() const { return options_.path; }
 
  private:
   explicit Store(Options options);
   absl::Status Start();
   absl::StatusOr<std::unique_ptr<Database>> TakeReader() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // A read that goes on.
+  struct Reading {
+    const char* file;
+    int line;
+    std::chrono::steady_clock::time_point since;
+  };
+
   const Options options_;
   AttemptLog attempt_log_;
+  LogCare log_care_;
+  std::atomic<uint64_t> slow_reads_{0};
   std::string store_id_;
   uint64_t opened_at_sequence_ = 0;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<std::unique_ptr<Database>> idle_readers_ ABSL_GUARDED_BY(mutex_);
+  std::list<Reading> readings_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Writer> writer_;
 };
 

@@ -79,16 +79,39 @@ absl::Status Writer::health() const {
 }
 
 void Writer::Loop() {
+  TakeCare();  // of what an earlier server left
   while (true) {
-    std::vector<Item> group = TakeAll();
-    if (group.empty()) return;
-    CommitGroup(std::move(group));
+    bool stop = false;
+    std::vector<Item> group = TakeAll(stop);
+    if (stop) return;
+    if (!group.empty()) CommitGroup(std::move(group));
+    TakeCare();
   }
 }
 
-std::vector<Writer::Item> Writer::TakeAll() {
+bool Writer::IsTimeForCare() const {
+  return care_wanted_ && std::chrono::steady_clock::now() >= last_tick_ + options_.tick;
+}
+
+void Writer::TakeCare() {
+  if (!options_.care) return;
+  const bool tick = IsTimeForCare();
+  const LogCare::Verdict verdict = options_.care(*database_, tick);
+  if (tick || (verdict.look_again && !care_wanted_)) last_tick_ = std::chrono::steady_clock::now();
+  care_wanted_ = verdict.look_again;
+  HoldBulk(verdict.hold_points);
+}
+
+std::vector<Writer::Item> Writer::TakeAll(bool& stop) {
   MutexLock lock(mutex_);
-  while (queue_.empty() && !stopping_) ready_.Wait(mutex_);
+  while (queue_.empty() && !stopping_ && !IsTimeForCare()) {
+    if (care_wanted_) {
+      ready_.WaitFor(mutex_, options_.tick);
+    } else {
+      ready_.Wait(mutex_);
+    }
+  }
+  stop = queue_.empty() && stopping_;
   std::vector<Item> group;
   int64_t rows = 0;
   while (!queue_.empty() && group.size() < kMaxGroup && rows < kMaxRows) {

@@ -8,6 +8,7 @@
 #define NORMLAB_SERVER_STORAGE_WRITER_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -19,6 +20,7 @@
 #include "server/base/clock.h"
 #include "server/base/mutex.h"
 #include "server/domain/event.h"
+#include "server/storage/log_care.h"
 #include "server/storage/sqlite.h"
 
 namespace normlab::storage {
@@ -56,6 +58,10 @@ class Writer {
     std::function<void()> on_rollback;
     Publish publish;
     const Clock* clock = nullptr;
+    // Looks after the log, on the writer's thread and outside a transaction: after each commit and,
+    // as long as it wants to look again, every `tick`.
+    std::function<LogCare::Verdict(Database&, bool tick)> care;
+    std::chrono::milliseconds tick{1000};
   };
 
   // `sequence` is the latest one in the database.
@@ -67,9 +73,6 @@ class Writer {
 
   // Any thread but the writer's: submits and waits.
   absl::Status Write(Work work);
-
-  // While held, bulk work stays in the queue and everything else is still written. Any thread.
-  void HoldBulk(bool held) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Commits what was submitted before, then ends the thread. Later work, and what is held, gets
   // CANCELLED.
@@ -91,7 +94,12 @@ class Writer {
   };
 
   void Loop();
-  std::vector<Item> TakeAll() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits for work. Nothing: it is time for care, or to stop.
+  std::vector<Item> TakeAll(bool& stop) ABSL_LOCKS_EXCLUDED(mutex_);
+  // While held, bulk work stays in the queue and everything else is still written.
+  void HoldBulk(bool held) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IsTimeForCare() const;
+  void TakeCare();
   void CommitGroup(std::vector<Item> group);
   absl::Status RunGroup(std::vector<Item>& group, uint64_t& sequence,
                         std::vector<Finished>& finished, std::vector<domain::EventPtr>& events);
@@ -100,7 +108,11 @@ class Writer {
 
   const std::unique_ptr<Database> database_;
   const Options options_;
-  uint64_t sequence_;  // writer's thread only
+  // Of the writer's thread.
+  uint64_t sequence_;
+  bool care_wanted_ = false;
+  std::chrono::steady_clock::time_point last_tick_{};
+
   std::atomic<uint64_t> commits_{0};
 
   mutable Mutex mutex_;

@@ -52,12 +52,19 @@ class StoredRuns {
   static constexpr size_t kKeptEvents = 64;  // few, so that tests can fall behind
 
   StoredRuns() { Open(); }
+  // With limits and ticks as small as a test wants them.
+  StoredRuns(storage::LogLimits limits, std::chrono::milliseconds tick)
+      : log_limits_(limits), tick_(tick) {
+    Open();
+  }
 
   void Open() {
     hub_.reset();
     storage::Store::Options options;
     options.path = dir_.path() / "normlab.db";
     options.clock = &clock_;
+    options.log_limits = log_limits_;
+    options.tick = tick_;
     options.publish = [this](const std::vector<domain::EventPtr>& events, uint64_t sequence) {
       published_.insert(published_.end(), events.begin(), events.end());
       if (hub_) hub_->Publish(events, sequence);
@@ -146,6 +153,8 @@ class StoredRuns {
     if (!status.ok()) throw std::runtime_error(status.ToString());
   }
 
+  storage::LogLimits log_limits_;
+  std::chrono::milliseconds tick_{1000};
   TempDir dir_;
   FakeClock clock_;
   UlidGenerator ids_;

@@ -1,10 +1,15 @@
 #include "server/storage/writer.h"
 
+#include <atomic>
+#include <chrono>
+#include <functional>
 #include <future>
+#include <memory>
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/storage/migrations.h"
 #include "tests/fakes/stored_runs.h"
 
 namespace normlab::storage {
@@ -17,7 +22,18 @@ using ::testing::ElementsAre;
 // cut.
 class WriterTest : public ::testing::Test {
  protected:
-  Writer& writer() { return runs_.store().writer(); }
+  Writer& writer() { return own_ ? *own_ : runs_.store().writer(); }
+  // A writer that is cared for as the test says, with a database of its own.
+  void Own(std::function<LogCare::Verdict(Database&, bool)> care) {
+    std::unique_ptr<Database> database =
+        Database::Open(runs_.directory() / "own.db", Database::Access::kReadWrite).value();
+    ASSERT_TRUE(Migrate(*database).ok());
+    Writer::Options options;
+    options.clock = &runs_.clock();
+    options.care = std::move(care);
+    options.tick = std::chrono::milliseconds(1);
+    own_ = std::make_unique<Writer>(std::move(database), 0, std::move(options));
+  }
 
   // Keeps the writer in one commit until Release.
   void Occupy() {
@@ -48,6 +64,7 @@ class WriterTest : public ::testing::Test {
 
   StoredRuns runs_;
   std::promise<void> released_;
+  std::unique_ptr<Writer> own_;
   std::vector<std::string> ran_;  // on the writer's thread; read after Settle
 };
 
@@ -67,27 +84,58 @@ TEST_F(WriterTest, WorkLargerThanACommitStillGoesThrough) {
 }
 
 TEST_F(WriterTest, HeldBulkWaitsAndKeepsItsOrder) {
-  Occupy();
+  std::atomic<bool> hold = false;
+  Own([&](Database&, bool) { return LogCare::Verdict{.look_again = true, .hold_points = hold}; });
   Submit("points 1", {.bulk = true});
-  Submit("state 1", {});
-  writer().HoldBulk(true);
+  Settle();
+  hold = true;
+  Settle();  // the verdict that comes after it holds for what follows
+  Settle();
   Submit("points 2", {.bulk = true});
+  Submit("state 1", {});
+  Submit("points 3", {.bulk = true});
   Submit("state 2", {});
+  Settle();
+  EXPECT_THAT(ran_, ElementsAre("points 1", "state 1", "state 2"));
+  hold = false;
+  Settle();
+  Settle();
+  EXPECT_THAT(ran_, ElementsAre("points 1", "state 1", "state 2", "points 2", "points 3"));
+}
+
+TEST_F(WriterTest, BulkAlreadyInTheQueueIsHeldToo) {
+  std::atomic<bool> hold = false;
+  Own([&](Database&, bool) { return LogCare::Verdict{.look_again = true, .hold_points = hold}; });
+  Occupy();
+  hold = true;
+  // More than one commit takes: the second one finds them held.
+  for (int i = 0; i < 3; ++i) Submit("points", {.rows = 4096, .bulk = true});
   Release();
   Settle();
-  EXPECT_THAT(ran_, ElementsAre("state 1", "state 2"));
-  writer().HoldBulk(false);
   Settle();
-  EXPECT_THAT(ran_, ElementsAre("state 1", "state 2", "points 1", "points 2"));
+  EXPECT_THAT(ran_, ElementsAre());
 }
 
 TEST_F(WriterTest, StoppingTellsWhatIsHeld) {
-  writer().HoldBulk(true);
+  Own([&](Database&, bool) { return LogCare::Verdict{.look_again = true, .hold_points = true}; });
+  Settle();
   absl::Status told;
   writer().Submit([](WriteContext&) { return absl::OkStatus(); },
                   [&told](const absl::Status& status) { told = status; }, {.bulk = true});
   writer().Stop();
   EXPECT_EQ(told.code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(WriterTest, CareIsTakenWithoutWorkAsLongAsItIsWanted) {
+  std::atomic<int> ticks = 0;
+  std::promise<void> third;
+  Own([&](Database&, bool tick) {
+    if (tick && ++ticks == 3) third.set_value();
+    return LogCare::Verdict{.look_again = ticks < 3};
+  });
+  third.get_future().wait();
+  Settle();
+  EXPECT_EQ(ticks, 3);
 }
 
 }  // namespace
