@@ -1,5 +1,5 @@
 // Debian's chromium under playwright-core, and what the tests read from the page.
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -50,6 +50,8 @@ export async function openBrowser({ netLog, ...options } = {}) {
       });
       return Object.assign(page, { faults });
     },
+    /** Process ids of everything that runs pages and workers. */
+    renderers: () => renderersOf(folder),
     async close() {
       await context.close();
       rmSync(folder, { recursive: true, force: true });
@@ -92,6 +94,26 @@ export function drawnExtent(page, series, colour) {
     },
     { series, colour },
   );
+}
+
+function renderersOf(folder) {
+  const processes = new Map();
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const [, parent] = /\) \S (\d+)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+      const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+      processes.set(Number(pid), { parent: Number(parent), command });
+    } catch {
+      // Ended meanwhile.
+    }
+  }
+  const isOurs = (pid) => {
+    const found = processes.get(pid);
+    if (!found) return false;
+    return found.command.includes(`--user-data-dir=${folder}`) || isOurs(found.parent);
+  };
+  const all = [...processes].filter(([, { command }]) => command.includes('--type=renderer'));
+  return all.map(([pid]) => pid).filter(isOurs);
 }
 
 /** The requests in a browser's log of the network: when each began (ms since 1970), and for what. */

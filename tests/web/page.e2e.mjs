@@ -74,6 +74,35 @@ test('a page that loses its server keeps what it has, and comes back without gap
   assert.equal(page.url(), before);
 });
 
+test('a page that is behind says how far', async (t) => {
+  const { fake, address, page } = await open(t, { stepMilliseconds: 0 });
+  const run = scriptedRun(
+    25,
+    'far ahead',
+    '',
+    { placement: 'pre', steps: '100' },
+    Math.sqrt,
+    Math.sqrt,
+  );
+  run.failAt = 88;
+  fake.add(undefined, [run]);
+  await page.goto(address);
+  await page.locator('.connection.live').waitFor();
+  await fake.train([run]);
+  await until('points', async () => (await note(page)).includes('88 of 88 points'));
+  fake.publish('run', {
+    ...run.run,
+    state: 'STATE_RUNNING',
+    progress: { step: '500', steps: '900' },
+  });
+  await page.locator('.connection.behind', { hasText: '● 412 points behind' }).waitFor();
+  await page.screenshot({ path: join(artefacts, 'behind.png') });
+  const steps = Array.from({ length: 412 }, (_, index) => 89 + index);
+  const loss = { steps, values: steps.map(Math.sqrt) };
+  fake.publish('points', { run: run.run.id, attempt: 1, columns: { loss } });
+  await page.locator('.connection.live').waitFor();
+});
+
 test('tabs share one stream, and each draws its own runs', async (t) => {
   const { fake, address, page: first } = await open(t, { stepMilliseconds: 15 });
   const runs = articleRuns(30, experiment.id);

@@ -80,6 +80,11 @@ export class RealServer {
     return this.#http;
   }
 
+  /** Serves also to those who come by this port, as behind a proxy. From the next start on. */
+  allowPort(port) {
+    this.#arguments.push('--allowed-hosts', `127.0.0.1:${port}`);
+  }
+
   async kill(signal = 'SIGKILL') {
     const server = this.#process;
     if (server?.exitCode !== null || server.signalCode !== null) return;

@@ -9,7 +9,7 @@ interface Connection {
   end(): void;
 }
 
-function scripted(refusals: Response[] = []) {
+function scripted(refusals: Response[] = [], now: () => number = Date.now) {
   const connections: Connection[] = [];
   const heard: string[] = [];
   let changed = () => {};
@@ -37,7 +37,7 @@ function scripted(refusals: Response[] = []) {
     changed();
   };
   const stream = new EventStream(
-    { token: 'secret', fetch: fake as typeof fetch, backoffMilliseconds: 1 },
+    { token: 'secret', fetch: fake as typeof fetch, backoffMilliseconds: 1, now },
     {
       events: (events) => note(`events ${events.map((event) => event.kind).join()}`),
       status: (status: StreamStatus) => note(status.kind),
@@ -84,6 +84,23 @@ describe('EventStream', () => {
     await until(() => heard.at(-1) === 'live');
     expect(heard).toContain('offline');
     expect(heard).not.toContain('reset');
+    stream.stop();
+  });
+
+  it('gives up a connection that slept with its machine, as soon as somebody is back', async () => {
+    let time = 1_000_000;
+    const { stream, connections, heard, until } = scripted([], () => time);
+    stream.watch([]);
+    await until(() => connections.length === 1);
+    connections[0]?.say(run(1));
+    await until(() => heard.includes('events run'));
+    time += 39_000;
+    stream.retryNow();
+    expect(connections).toHaveLength(1);
+    time += 2_000;
+    stream.retryNow();
+    expect(connections).toHaveLength(2);
+    expect(connections[1]?.url.searchParams.get('resume')).toBe('s-1');
     stream.stop();
   });
 

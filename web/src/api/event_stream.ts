@@ -29,6 +29,7 @@ export interface StreamOptions {
   token: string;
   /** For tests. */
   fetch?: typeof fetch;
+  now?: () => number;
   backoffMilliseconds?: number;
 }
 
@@ -38,6 +39,7 @@ const longestBackoffMilliseconds = 3_000;
 
 export class EventStream {
   private readonly fetch: typeof fetch;
+  private readonly now: () => number;
   private runs: string[] = [];
   private resumeToken: string | undefined;
   /** Somebody was told `covered`, and events may have been missed since. */
@@ -45,6 +47,7 @@ export class EventStream {
   private connection: AbortController | undefined;
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
   private silenceTimer: ReturnType<typeof setTimeout> | undefined;
+  private heardAt = 0;
   private failures = 0;
   private offlineSince: number | undefined;
   private stopped = false;
@@ -54,6 +57,7 @@ export class EventStream {
     private readonly listener: StreamListener,
   ) {
     this.fetch = options.fetch ?? fetch.bind(globalThis);
+    this.now = options.now ?? Date.now;
   }
 
   /** Watches the points of exactly these runs, and connects if need be. */
@@ -70,8 +74,16 @@ export class EventStream {
     this.connect();
   }
 
-  /** Tries at once instead of at the end of a pause: somebody came back to the page. */
+  /**
+   * Tries at once instead of at the end of a pause: somebody came back to the page. A connection
+   * that was silent for too long is given up as well: timers stand still while a machine sleeps,
+   * so after waking up that would be noticed late.
+   */
   retryNow(): void {
+    const connection = this.connection;
+    if (connection && this.now() - this.heardAt > silenceMilliseconds) {
+      this.lost(connection, 'nothing was heard from the server for a while');
+    }
     if (this.retryTimer !== undefined) this.connect();
   }
 
@@ -177,6 +189,7 @@ export class EventStream {
   }
 
   private listenForSilence(connection: AbortController): void {
+    this.heardAt = this.now();
     clearTimeout(this.silenceTimer);
     this.silenceTimer = setTimeout(
       () => this.lost(connection, 'the server has been silent for 40 s'),
@@ -187,7 +200,7 @@ export class EventStream {
   private lost(connection: AbortController, reason: string): void {
     if (connection !== this.connection || this.stopped) return;
     this.disconnect();
-    this.offlineSince ??= Date.now();
+    this.offlineSince ??= this.now();
     const pause = Math.min(
       (this.options.backoffMilliseconds ?? 250) * 2 ** this.failures,
       longestBackoffMilliseconds,

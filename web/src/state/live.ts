@@ -7,6 +7,7 @@ import type { StreamEvent } from '../api/events';
 import { StreamClient } from '../api/stream_client';
 import { assignLooks, type LineLook } from '../charts/palette';
 import type { ExperimentJson } from '../gen/normlab/v1/experiment_service_pb';
+import { stepsBehind } from './behind';
 import { CurveStore, drawnSeries } from './curve_store';
 import { type Group, groupRuns, RunList } from './run_list';
 import { select, selected, selectionIsMade } from './selection';
@@ -33,6 +34,15 @@ export class Live implements StreamListener {
   readonly drawn = computed(() => {
     const known = new Set(this.runs.ids.value);
     return selected.value.filter((run) => known.has(run));
+  });
+  /** Steps of drawn runs that the server has and that are not here yet. */
+  readonly behind = computed(() => {
+    this.curves.version.value;
+    return this.drawn.value.reduce(
+      (sum, id) =>
+        sum + stepsBehind(this.runs.get(id) ?? {}, this.curves.curve(id), this.curves.loading(id)),
+      0,
+    );
   });
   readonly looks = signal<ReadonlyMap<string, LineLook>>(new Map());
 

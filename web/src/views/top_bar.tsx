@@ -1,5 +1,5 @@
 import type { StreamStatus } from '../api/event_stream';
-import { formatTime, formatUtc } from '../format/format';
+import { formatCount, formatTime, formatUtc } from '../format/format';
 import type { Live } from '../state/live';
 import { nextTheme, themeChoice } from '../state/theme';
 
@@ -13,7 +13,7 @@ export function TopBar({ live }: { live: Live | undefined }) {
         </a>
       </nav>
       <span class="space" />
-      {live ? <Connection status={live.connection.value} /> : null}
+      {live ? <Connection live={live} /> : null}
       <button type="button" class="quiet" title="Light, dark or as the system" onClick={nextTheme}>
         theme: {themeChoice.value}
       </button>
@@ -22,8 +22,8 @@ export function TopBar({ live }: { live: Live | undefined }) {
   );
 }
 
-function Connection({ status }: { status: StreamStatus }) {
-  const look = connectionLook(status);
+function Connection({ live }: { live: Live }) {
+  const look = connectionLook(live.connection.value, live.behind.value);
   return (
     <span class={`connection ${look.colour}`} role="status" title={look.title}>
       <span aria-hidden="true">●</span> {look.text}
@@ -31,9 +31,23 @@ function Connection({ status }: { status: StreamStatus }) {
   );
 }
 
-function connectionLook(status: StreamStatus): { colour: string; text: string; title: string } {
+interface ConnectionLook {
+  colour: string;
+  text: string;
+  title: string;
+}
+
+function connectionLook(status: StreamStatus, behind: number): ConnectionLook {
   switch (status.kind) {
     case 'live':
+      if (behind > 0) {
+        const points = behind === 1 ? 'point' : 'points';
+        return {
+          colour: 'behind',
+          text: `${formatCount(behind)} ${points} behind`,
+          title: 'The server has more than is drawn; it is on its way',
+        };
+      }
       return { colour: 'live', text: 'live', title: 'Every change is shown as it happens' };
     case 'connecting':
       return { colour: 'behind', text: 'connecting', title: 'Waiting for the server' };
