@@ -19,14 +19,32 @@ void KeepUpTo(exporter::Series& series, int64_t step) {
   series.values.resize(count);
 }
 
-// Last step of an attempt that belongs to the curve: the earliest checkpoint that a later attempt
-// went on from.
-int64_t LineageLimit(const Run& run, int32_t attempt) {
-  int64_t limit = std::numeric_limits<int64_t>::max();
-  for (const Attempt& later : run.attempts()) {
-    if (later.number() > attempt) limit = std::min(limit, later.resumed_from_step());
+const Attempt* FindAttempt(const Run& run, int32_t number) {
+  for (const Attempt& attempt : run.attempts()) {
+    if (attempt.number() == number) return &attempt;
   }
-  return limit;
+  return nullptr;
+}
+
+// What the curve keeps of the attempts up to one of them.
+struct Kept {
+  int32_t attempt;    // the latest of them that the latest attempt of all comes from; 0: none
+  int64_t last_step;  // so far it was gone on from
+};
+
+Kept KeptOf(const Run& run, int32_t up_to) {
+  Kept kept = {0, std::numeric_limits<int64_t>::max()};
+  for (const Attempt& attempt : run.attempts()) {
+    kept.attempt = std::max(kept.attempt, attempt.number());
+  }
+  while (kept.attempt > up_to) {
+    const Attempt* attempt = FindAttempt(run, kept.attempt);
+    kept.last_step =
+        std::min(kept.last_step, attempt == nullptr ? 0 : attempt->resumed_from_step());
+    const int32_t origin = attempt == nullptr ? 0 : attempt->resumed_from_attempt();
+    kept.attempt = std::min(origin, kept.attempt - 1);
+  }
+  return kept;
 }
 
 void Remember(Run& run, const Attempt& attempt) {
@@ -86,16 +104,19 @@ WatchedRun& WatchModel::Find(const std::string& id) {
 
 void WatchModel::StartAttempt(WatchedRun& run, int32_t attempt) {
   if (attempt <= run.attempt) return;
-  const int64_t kept = LineageLimit(run.run, attempt - 1);
+  const Kept kept = KeptOf(run.run, run.attempt);
   run.attempt = attempt;
-  KeepUpTo(run.loss, kept);
-  KeepUpTo(run.gradient_norm, kept);
+  KeepUpTo(run.loss, kept.last_step);
+  KeepUpTo(run.gradient_norm, kept.last_step);
 }
 
 void WatchModel::AddPoints(const normlab::v1::Points& points) {
   WatchedRun& watched = Find(points.run());
   StartAttempt(watched, points.attempt());
-  const int64_t limit = LineageLimit(watched.run, points.attempt());
+  const Kept kept = KeptOf(watched.run, points.attempt());
+  // Of an attempt that was abandoned whole, unless nothing is known of it yet.
+  if (kept.attempt < points.attempt() && FindAttempt(watched.run, points.attempt())) return;
+  const int64_t limit = kept.last_step;
   for (const normlab::v1::Column& column : points.columns()) {
     if (column.name() == "loss") Append(watched.loss, column, limit);
     if (column.name() == "gradient_norm") Append(watched.gradient_norm, column, limit);

@@ -186,8 +186,12 @@ absl::Status Dispatcher::Finish(const Exit& exit) {
     absl::StatusOr<AttemptRow> row = storage::ReadLatestAttempt(context.database, exit.key.run);
     if (!row.ok()) return row.status();
     const AttemptEnd end = EndOf(*row, exit.report, spool_fault);
-    absl::Status written = storage::EndAttempt(
-        context, row->id, {exit.report.max_rss_bytes, exit.report.cpu_seconds});
+    absl::Status written =
+        storage::EndAttempt(context, row->id,
+                            {.max_rss_bytes = exit.report.max_rss_bytes,
+                             .cpu_seconds = exit.report.cpu_seconds,
+                             .run_seconds = std::nullopt,
+                             .reason = ""});
     if (!written.ok()) return written;
     store_.attempt_log().Forget(row->id);
     return storage::UpdateRun(context, exit.key.run, [&](v1::Run& run) {

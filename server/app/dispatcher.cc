@@ -10,6 +10,7 @@
 #include "server/base/log.h"
 #include "server/base/strings.h"
 #include "server/domain/run_state.h"
+#include "server/storage/lineage.h"
 #include "server/storage/runs.h"
 
 namespace normlab::app {
@@ -220,10 +221,14 @@ absl::Status Dispatcher::CreateAttempt(const scheduler::Placement& placement,
     row.run = placement.run;
     row.device = scheduler::JoinDevices(placement.devices);
     row.token_sha256 = Sha256Hex(token);
-    const absl::StatusOr<AttemptRow> checkpoint =
+    const absl::StatusOr<storage::Checkpoint> checkpoint =
         storage::ReadLatestCheckpoint(context.database, placement.run);
     if (!checkpoint.ok() && !absl::IsNotFound(checkpoint.status())) return checkpoint.status();
-    if (checkpoint.ok()) row.resumed_from_step = checkpoint->checkpoint_step;
+    if (checkpoint.ok()) {
+      row.resumed_from_attempt = checkpoint->attempt;
+      row.resumed_from_step = checkpoint->step;
+      row.resumed_from_file = checkpoint->file;
+    }
     absl::StatusOr<AttemptRow> inserted = storage::InsertAttempt(context, std::move(row));
     if (!inserted.ok()) return inserted.status();
     attempt = *std::move(inserted);
@@ -239,12 +244,7 @@ absl::Status Dispatcher::CreateAttempt(const scheduler::Placement& placement,
     if (!status.ok()) return status;
     v1::WatchRunsResponse started;
     started.mutable_attempt()->set_run(placement.run);
-    v1::Attempt& message = *started.mutable_attempt()->mutable_attempt();
-    message.set_number(attempt.number);
-    message.set_device(attempt.device);
-    message.set_resumed_from_step(attempt.resumed_from_step);
-    *message.mutable_start_time() =
-        google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(context.wall_micros);
+    *started.mutable_attempt()->mutable_attempt() = storage::AttemptMessage(attempt);
     context.Publish(placement.run, std::move(started));
     return absl::OkStatus();
   });

@@ -8,6 +8,7 @@
 #include "server/base/log.h"
 #include "server/base/strings.h"
 #include "server/domain/run_state.h"
+#include "server/storage/lineage.h"
 #include "server/storage/runs.h"
 
 namespace normlab::app {
@@ -113,14 +114,15 @@ absl::Status Dispatcher::Pause(const std::string& run_id, const std::string& use
 
 absl::Status Dispatcher::Resume(const std::string& run_id, const std::string& user) {
   absl::Status status = store_.Read([&](storage::Database& database) -> absl::Status {
-    const absl::StatusOr<AttemptRow> latest = storage::ReadLatestCheckpoint(database, run_id);
+    const absl::StatusOr<storage::Checkpoint> latest =
+        storage::ReadLatestCheckpoint(database, run_id);
     if (absl::IsNotFound(latest.status())) return absl::OkStatus();  // paused before it had one
     if (!latest.ok()) return latest.status();
     const std::filesystem::path file =
-        options_.files->Checkpoints(run_id) / latest->checkpoint_file;
+        options_.files->Checkpoints(run_id) / latest->file;
     std::error_code error;
     if (std::filesystem::is_regular_file(file, error)) return absl::OkStatus();
-    return absl::FailedPreconditionError(StrCat("the checkpoint of step ", latest->checkpoint_step,
+    return absl::FailedPreconditionError(StrCat("the checkpoint of step ", latest->step,
                                                 " is gone: there is no file ", file.string()));
   });
   // What state the run is in says more than that its checkpoint is gone.
@@ -197,10 +199,8 @@ absl::StatusOr<Dispatcher::Attached> Dispatcher::Welcome(storage::Database& data
   assignment.set_checkpoint_directory(files.Checkpoints(run_id).string());
   assignment.set_init_file(files.InitFile(run_id, run->effective_spec()).string());
   assignment.set_text_file(files.TextFile(run->effective_spec()).string());
-  for (const AttemptRow& earlier : *attempts) {
-    if (attempt.resumed_from_step == 0 || earlier.number == number) break;
-    if (earlier.checkpoint_step != attempt.resumed_from_step) continue;
-    assignment.set_resume_from((files.Checkpoints(run_id) / earlier.checkpoint_file).string());
+  if (!attempt.resumed_from_file.empty()) {
+    assignment.set_resume_from((files.Checkpoints(run_id) / attempt.resumed_from_file).string());
   }
   return attached;
 }

@@ -17,6 +17,7 @@
 #include "server/base/clock.h"
 #include "server/base/ids.h"
 #include "server/domain/spec.h"
+#include "server/storage/lineage.h"
 #include "server/storage/runs.h"
 #include "server/storage/store.h"
 #include "server/stream/hub.h"
@@ -82,7 +83,7 @@ class ServerApi : public Api {
   void CheckFiles(const std::string& prefix, v1::RunSpec& effective,
                   std::vector<domain::FieldViolation>& wrong);
   // Run and step of the latest checkpoint of the run that `text` stands for.
-  absl::StatusOr<storage::AttemptRow> FindCheckpoint(const std::string& text);
+  absl::StatusOr<storage::Checkpoint> FindCheckpoint(const std::string& text);
   // Before runs are stored: keeps the checkpoints of other runs that they start from, or none.
   absl::Status KeepInits(const std::vector<v1::Run>& runs);
   absl::Status CheckOwner(const Principal& principal, const std::string& run);

@@ -5,6 +5,7 @@
 #include "server/app/server_api.h"
 #include "server/base/ids.h"
 #include "server/base/strings.h"
+#include "server/storage/lineage.h"
 
 namespace normlab::app {
 namespace {
@@ -17,8 +18,8 @@ bool NamesRun(const v1::RunSpec& effective) {
 
 }  // namespace
 
-absl::StatusOr<storage::AttemptRow> ServerApi::FindCheckpoint(const std::string& text) {
-  absl::StatusOr<storage::AttemptRow> found;
+absl::StatusOr<storage::Checkpoint> ServerApi::FindCheckpoint(const std::string& text) {
+  absl::StatusOr<storage::Checkpoint> found;
   absl::Status status = parts_.store.Read([&](storage::Database& database) {
     const absl::StatusOr<std::string> run = storage::ResolveRun(database, text);
     found = run.ok() ? storage::ReadLatestCheckpoint(database, *run) : run.status();
@@ -38,7 +39,7 @@ void ServerApi::CheckFiles(const std::string& prefix, v1::RunSpec& effective,
   if (effective.init_from() == "none") return;
   absl::Status init;
   if (NamesRun(effective)) {
-    const absl::StatusOr<storage::AttemptRow> checkpoint = FindCheckpoint(effective.init_from());
+    const absl::StatusOr<storage::Checkpoint> checkpoint = FindCheckpoint(effective.init_from());
     init = checkpoint.status();
     if (checkpoint.ok()) effective.set_init_from(checkpoint->run);
   } else {
@@ -52,11 +53,11 @@ absl::Status ServerApi::KeepInits(const std::vector<v1::Run>& runs) {
   for (const v1::Run& run : runs) {
     if (!status.ok()) break;
     if (!NamesRun(run.effective_spec())) continue;
-    const absl::StatusOr<storage::AttemptRow> checkpoint =
+    const absl::StatusOr<storage::Checkpoint> checkpoint =
         FindCheckpoint(run.effective_spec().init_from());
     status = checkpoint.ok()
                  ? parts_.files.KeepInit(run.id(), parts_.files.Checkpoints(checkpoint->run) /
-                                                       checkpoint->checkpoint_file)
+                                                       checkpoint->file)
                  : checkpoint.status();
   }
   if (status.ok()) return status;
@@ -69,7 +70,7 @@ absl::StatusOr<OpenCheckpoint> ServerApi::ReadCheckpoint(const Principal&,
   if (!IsUlid(request.run())) {
     return absl::NotFoundError(StrCat("there is no run ", request.run().substr(0, 64)));
   }
-  absl::StatusOr<storage::AttemptRow> found;
+  absl::StatusOr<storage::Checkpoint> found;
   absl::Status status = parts_.store.Read([&](storage::Database& database) -> absl::Status {
     if (auto run = storage::ReadRun(database, request.run()).status(); !run.ok()) return run;
     found = storage::ReadLatestCheckpoint(database, request.run());
@@ -79,11 +80,12 @@ absl::StatusOr<OpenCheckpoint> ServerApi::ReadCheckpoint(const Principal&,
   if (absl::IsNotFound(found.status()))
     return absl::FailedPreconditionError(found.status().message());
   if (!found.ok()) return found.status();
-  const std::filesystem::path path = parts_.files.Checkpoints(found->run) / found->checkpoint_file;
+  const std::filesystem::path path = parts_.files.Checkpoints(found->run) / found->file;
   OpenCheckpoint checkpoint;
-  checkpoint.step = found->checkpoint_step;
-  checkpoint.bytes = found->checkpoint_bytes;
-  checkpoint.file.open(path, std::ios::binary);
+  checkpoint.step = found->step;
+  checkpoint.file.open(path, std::ios::binary | std::ios::ate);
+  checkpoint.bytes = checkpoint.file.tellg();
+  checkpoint.file.seekg(0);
   if (!checkpoint.file) {
     return absl::FailedPreconditionError(StrCat("the checkpoint of step ", checkpoint.step,
                                                 " is gone: there is no file ", path.string()));

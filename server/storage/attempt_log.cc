@@ -33,15 +33,6 @@ void UpdateSummary(const std::string& name, int64_t step, double value, v1::Summ
   }
 }
 
-void ForgetTraining(v1::Summary& summary) {
-  summary.clear_final_loss();
-  summary.clear_min_loss();
-  summary.clear_final_gradient_norm();
-  summary.clear_max_gradient_norm();
-  summary.clear_first_bad_step();
-  summary.clear_validation_loss();
-}
-
 // Steps done by an attempt and those it went on from.
 int64_t StepsDone(const AttemptRow& row) { return std::max(row.last_step, row.resumed_from_step); }
 
@@ -131,12 +122,7 @@ absl::StatusOr<AttemptLog::Open*> AttemptLog::Find(WriteContext& context, int64_
   absl::StatusOr<v1::Run> run = ReadRun(context.database, run_id);
   if (!run.ok()) return run.status();
   open.total_steps = run->progress().steps();
-  // A fresh attempt starts a fresh summary, but for what is known before training; one that is
-  // being resumed goes on with it.
   open.summary = run->summary();
-  if (open.row.persisted_sequence == 0 && open.row.resumed_from_step == 0) {
-    ForgetTraining(open.summary);
-  }
   Statement select =
       context.database.Prepared("SELECT id, name FROM series WHERE attempt = ?1 ORDER BY position");
   select.Bind(1, attempt);
@@ -180,6 +166,10 @@ absl::Status AttemptLog::NoteCheckpoint(const worker::v1::CheckpointWritten& che
   }
   if (!IsFileName(checkpoint.file())) {
     return absl::InvalidArgumentError("the file of a checkpoint needs a plain name");
+  }
+  if (row.checkpoint_step != checkpoint.step()) {
+    row.earlier_checkpoint_step = row.checkpoint_step;
+    row.earlier_checkpoint_file = row.checkpoint_file;
   }
   row.checkpoint_step = checkpoint.step();
   row.checkpoint_file = checkpoint.file();
@@ -242,8 +232,8 @@ absl::Status AttemptLog::StoreStep(WriteContext& context, Open& open, const work
 absl::Status AttemptLog::WriteTotals(WriteContext& context, const Open& open, const Batch& batch) {
   Statement attempt = context.database.Prepared(
       "UPDATE attempts SET last_step = ?2, persisted_sequence = ?3, outcome = ?4, "
-      "outcome_reason = ?5, checkpoint_step = ?6, checkpoint_file = ?7, checkpoint_bytes = ?8 "
-      "WHERE id = ?1");
+      "outcome_reason = ?5, checkpoint_step = ?6, checkpoint_file = ?7, checkpoint_bytes = ?8, "
+      "earlier_checkpoint_step = ?9, earlier_checkpoint_file = ?10 WHERE id = ?1");
   attempt.Bind(1, open.row.id);
   attempt.Bind(2, open.row.last_step);
   attempt.Bind(3, static_cast<int64_t>(open.row.persisted_sequence));
@@ -252,6 +242,8 @@ absl::Status AttemptLog::WriteTotals(WriteContext& context, const Open& open, co
   attempt.Bind(6, open.row.checkpoint_step);
   attempt.Bind(7, open.row.checkpoint_file);
   attempt.Bind(8, open.row.checkpoint_bytes);
+  attempt.Bind(9, open.row.earlier_checkpoint_step);
+  attempt.Bind(10, open.row.earlier_checkpoint_file);
   if (absl::Status status = attempt.Run(); !status.ok()) return status;
   const v1::Summary& summary = open.summary;
   Statement run = context.database.Prepared(

@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "server/storage/lineage.h"
+
 namespace normlab::storage {
 namespace {
 
@@ -15,14 +17,11 @@ struct Segment {
 // Which steps of which attempts make the default curve, oldest attempt first.
 std::vector<Segment> Lineage(const std::vector<AttemptRow>& attempts, StepRange range) {
   std::vector<Segment> segments;
-  int64_t last = range.last;
-  for (auto it = attempts.rbegin(); it != attempts.rend() && last >= range.first; ++it) {
-    const int64_t first = std::max(range.first, it->resumed_from_step + 1);
-    if (first <= last) segments.push_back({it->id, first, last});
-    last = std::min(last, it->resumed_from_step);
-    if (it->resumed_from_step == 0) break;
+  for (const LineagePart& part : LineageOf(attempts)) {
+    const int64_t first = std::max(range.first, part.first_step);
+    const int64_t last = std::min(range.last, part.last_step);
+    if (first <= last) segments.push_back({part.attempt->id, first, last});
   }
-  std::reverse(segments.begin(), segments.end());
   return segments;
 }
 

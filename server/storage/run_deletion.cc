@@ -104,7 +104,8 @@ absl::Status ForgetCheckpoints(WriteContext& context, const std::string& run) {
   if (absl::Status status = MayDelete(*read); !status.ok()) return status;
   return Execute(context.database,
                  "UPDATE attempts SET checkpoint_step = 0, checkpoint_file = '', "
-                 "checkpoint_bytes = 0 WHERE run = ?1",
+                 "checkpoint_bytes = 0, earlier_checkpoint_step = 0, earlier_checkpoint_file = '' "
+                 "WHERE run = ?1",
                  run);
 }
 

@@ -24,11 +24,6 @@ using google::protobuf::util::TimeUtil;
 
 #define NORMLAB_RUNS "runs JOIN run_specs ON run_specs.run = runs.id"
 
-#define NORMLAB_ATTEMPT_COLUMNS                                                                  \
-  "id, run, number, device, directory, token_sha256, resumed_from_step, start_time, end_time, "  \
-  "last_step, persisted_sequence, outcome, outcome_reason, shepherd_pid, shepherd_start_ticks, " \
-  "shepherd_boot_id, started_sequence, checkpoint_step, checkpoint_file, checkpoint_bytes"
-
 google::protobuf::Timestamp Time(int64_t micros) {
   return TimeUtil::MicrosecondsToTimestamp(micros);
 }
@@ -87,31 +82,6 @@ absl::StatusOr<v1::Run> RunOf(const Statement& row) {
   return run;
 }
 
-AttemptRow AttemptOf(const Statement& row) {
-  AttemptRow attempt;
-  attempt.id = row.Integer(0);
-  attempt.run = row.Text(1);
-  attempt.number = static_cast<int32_t>(row.Integer(2));
-  attempt.device = row.Text(3);
-  attempt.directory = row.Text(4);
-  attempt.token_sha256 = row.Text(5);
-  attempt.resumed_from_step = row.Integer(6);
-  attempt.start_time = row.Integer(7);
-  attempt.end_time = row.MaybeInteger(8);
-  attempt.last_step = row.Integer(9);
-  attempt.persisted_sequence = static_cast<uint64_t>(row.Integer(10));
-  attempt.outcome = static_cast<int32_t>(row.Integer(11));
-  attempt.outcome_reason = row.Text(12);
-  attempt.shepherd_pid = row.MaybeInteger(13);
-  attempt.shepherd_start_ticks = row.Integer(14);
-  attempt.shepherd_boot_id = row.Text(15);
-  attempt.started_sequence = static_cast<uint64_t>(row.Integer(16));
-  attempt.checkpoint_step = row.Integer(17);
-  attempt.checkpoint_file = row.Text(18);
-  attempt.checkpoint_bytes = row.Integer(19);
-  return attempt;
-}
-
 absl::Status AddLabels(Database& database, v1::Run& run) {
   Statement select =
       database.Prepared("SELECT label FROM run_labels WHERE run = ?1 ORDER BY label");
@@ -125,16 +95,12 @@ absl::Status AddRest(Database& database, v1::Run& run) {
   if (absl::Status status = AddLabels(database, run); !status.ok()) return status;
   absl::StatusOr<std::vector<AttemptRow>> attempts = ReadAttempts(database, run.id());
   if (!attempts.ok()) return attempts.status();
+  double run_seconds = 0;
   for (const AttemptRow& row : *attempts) {
-    v1::Attempt& attempt = *run.add_attempts();
-    attempt.set_number(row.number);
-    attempt.set_device(row.device);
-    attempt.set_resumed_from_step(row.resumed_from_step);
-    *attempt.mutable_start_time() = Time(row.start_time);
-    if (row.end_time) *attempt.mutable_end_time() = Time(*row.end_time);
-    attempt.set_last_step(row.last_step);
-    attempt.set_checkpoint_step(row.checkpoint_step);
+    *run.add_attempts() = AttemptMessage(row);
+    run_seconds += row.run_seconds;
   }
+  run.set_run_seconds(run_seconds);
   return absl::OkStatus();
 }
 
@@ -240,52 +206,6 @@ absl::Status UpdateRun(WriteContext& context, const std::string& id,
   return absl::OkStatus();
 }
 
-absl::StatusOr<AttemptRow> InsertAttempt(WriteContext& context, AttemptRow attempt) {
-  const absl::StatusOr<std::vector<AttemptRow>> earlier =
-      ReadAttempts(context.database, attempt.run);
-  if (!earlier.ok()) return earlier.status();
-  attempt.number = earlier->empty() ? 1 : earlier->back().number + 1;
-  attempt.start_time = context.wall_micros;
-  attempt.started_sequence = context.sequence;
-  attempt.directory = StrCat("attempts/", attempt.run, "-", attempt.number);
-  Statement insert = context.database.Prepared(
-      "INSERT INTO attempts (run, number, device, directory, token_sha256, resumed_from_step, "
-      "start_time, started_sequence) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) RETURNING id");
-  insert.Bind(1, attempt.run);
-  insert.Bind(2, int64_t{attempt.number});
-  insert.Bind(3, attempt.device);
-  insert.Bind(4, attempt.directory);
-  insert.Bind(5, attempt.token_sha256);
-  insert.Bind(6, attempt.resumed_from_step);
-  insert.Bind(7, attempt.start_time);
-  insert.Bind(8, static_cast<int64_t>(attempt.started_sequence));
-  if (!insert.Step()) return insert.status();
-  attempt.id = insert.Integer(0);
-  if (absl::Status status = insert.Run(); !status.ok()) return status;
-  return attempt;
-}
-
-absl::Status SetShepherd(WriteContext& context, const AttemptRow& attempt) {
-  Statement update = context.database.Prepared(
-      "UPDATE attempts SET shepherd_pid = ?2, shepherd_start_ticks = ?3, shepherd_boot_id = ?4 "
-      "WHERE id = ?1");
-  update.Bind(1, attempt.id);
-  update.Bind(2, attempt.shepherd_pid);
-  update.Bind(3, attempt.shepherd_start_ticks);
-  update.Bind(4, attempt.shepherd_boot_id);
-  return update.Run();
-}
-
-absl::Status EndAttempt(WriteContext& context, int64_t attempt, const AttemptUsage& usage) {
-  Statement update = context.database.Prepared(
-      "UPDATE attempts SET end_time = ?2, max_rss_bytes = ?3, cpu_seconds = ?4 WHERE id = ?1");
-  update.Bind(1, attempt);
-  update.Bind(2, context.wall_micros);
-  update.Bind(3, usage.max_rss_bytes);
-  update.Bind(4, usage.cpu_seconds);
-  return update.Run();
-}
-
 absl::StatusOr<v1::Run> ReadRun(Database& database, std::string_view id) {
   absl::StatusOr<v1::Run> run = absl::NotFoundError(StrCat("there is no run ", id));
   {
@@ -369,34 +289,6 @@ absl::StatusOr<std::vector<ChangedRun>> RunsChangedSince(Database& database, uin
   }
   if (!select.status().ok()) return select.status();
   return changed;
-}
-
-absl::StatusOr<std::vector<AttemptRow>> ReadAttempts(Database& database, std::string_view run) {
-  Statement select = database.Prepared("SELECT " NORMLAB_ATTEMPT_COLUMNS
-                                       " FROM attempts WHERE run = ?1 ORDER BY number");
-  select.Bind(1, run);
-  std::vector<AttemptRow> attempts;
-  while (select.Step()) attempts.push_back(AttemptOf(select));
-  if (!select.status().ok()) return select.status();
-  return attempts;
-}
-
-absl::StatusOr<AttemptRow> ReadLatestAttempt(Database& database, std::string_view run) {
-  absl::StatusOr<std::vector<AttemptRow>> attempts = ReadAttempts(database, run);
-  if (!attempts.ok()) return attempts.status();
-  if (attempts->empty()) {
-    return absl::NotFoundError(StrCat("run ", run, " has no attempt yet"));
-  }
-  return attempts->back();
-}
-
-absl::StatusOr<AttemptRow> ReadLatestCheckpoint(Database& database, std::string_view run) {
-  absl::StatusOr<std::vector<AttemptRow>> attempts = ReadAttempts(database, run);
-  if (!attempts.ok()) return attempts.status();
-  for (auto attempt = attempts->rbegin(); attempt != attempts->rend(); ++attempt) {
-    if (attempt->checkpoint_step > 0) return *attempt;
-  }
-  return absl::NotFoundError(StrCat("run ", run, " has no checkpoint yet"));
 }
 
 absl::StatusOr<uint64_t> ReadSequence(Database& database) {

@@ -1,4 +1,4 @@
-// Runs and attempts as rows. Functions run inside the caller's transaction.
+// Runs as rows; their attempts are in attempts.h. Functions run inside the caller's transaction.
 #ifndef NORMLAB_SERVER_STORAGE_RUNS_H_
 #define NORMLAB_SERVER_STORAGE_RUNS_H_
 
@@ -12,35 +12,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "normlab/v1/run.pb.h"
+#include "server/storage/attempts.h"
 #include "server/storage/sqlite.h"
 #include "server/storage/writer.h"
 
 namespace normlab::storage {
-
-// An attempt, with what only the server needs to know.
-struct AttemptRow {
-  int64_t id = 0;
-  std::string run;
-  int32_t number = 0;
-  std::string device;
-  std::string directory;  // below the data folder
-  std::string token_sha256;
-  int64_t resumed_from_step = 0;
-  int64_t start_time = 0;  // microseconds UTC
-  std::optional<int64_t> end_time;
-  int64_t last_step = 0;
-  uint64_t persisted_sequence = 0;
-  int32_t outcome = 0;  // worker.v1.Finished.Outcome
-  std::string outcome_reason;
-  std::optional<int64_t> shepherd_pid;
-  int64_t shepherd_start_ticks = 0;
-  std::string shepherd_boot_id;
-  uint64_t started_sequence = 0;
-  // Its latest checkpoint; step 0 when it has none.
-  int64_t checkpoint_step = 0;
-  std::string checkpoint_file;  // in the run's folder for checkpoints
-  int64_t checkpoint_bytes = 0;
-};
 
 // What runs.nan_numbers is a sum of: numbers that are NaN, where NULL would say "there is none".
 inline constexpr int64_t kNanFinalLoss = 1;
@@ -58,18 +34,6 @@ absl::Status InsertRun(WriteContext& context, v1::Run run);
 // `change` is returned and nothing is written. Progress and summary are not written by this.
 absl::Status UpdateRun(WriteContext& context, const std::string& id,
                        const std::function<absl::Status(v1::Run&)>& change);
-
-// Inserts an attempt; number and id are given by this, and returned. Publishes nothing: the run's
-// snapshot that follows holds its attempts.
-absl::StatusOr<AttemptRow> InsertAttempt(WriteContext& context, AttemptRow attempt);
-
-absl::Status SetShepherd(WriteContext& context, const AttemptRow& attempt);
-
-struct AttemptUsage {
-  int64_t max_rss_bytes = 0;
-  double cpu_seconds = 0;
-};
-absl::Status EndAttempt(WriteContext& context, int64_t attempt, const AttemptUsage& usage);
 
 // --- reading ---
 
@@ -97,13 +61,6 @@ struct ChangedRun {
 };
 absl::StatusOr<std::vector<ChangedRun>> RunsChangedSince(Database& database, uint64_t sequence,
                                                          int limit);
-
-// The latest attempt of a run. NOT_FOUND when it has none.
-absl::StatusOr<AttemptRow> ReadLatestAttempt(Database& database, std::string_view run);
-absl::StatusOr<std::vector<AttemptRow>> ReadAttempts(Database& database, std::string_view run);
-
-// The latest attempt of a run that has a checkpoint. NOT_FOUND when there is none.
-absl::StatusOr<AttemptRow> ReadLatestCheckpoint(Database& database, std::string_view run);
 
 // The sequence that this transaction sees.
 absl::StatusOr<uint64_t> ReadSequence(Database& database);

@@ -96,13 +96,13 @@ class StoredRuns {
   }
   std::string AddRun(const std::string& device = "auto", int64_t steps = 180) {
     const v1::Run run = MakeRun(device, steps);
-    Require(store_->writer().Write([&](storage::WriteContext& context) {
-      return storage::InsertRun(context, run);
-    }));
+    Require(store_->writer().Write(
+        [&](storage::WriteContext& context) { return storage::InsertRun(context, run); }));
     return run.id();
   }
 
-  // A new attempt of the run, which is then RUNNING (or `state`).
+  // A new attempt of the run, which is then RUNNING (or `state`). It goes on from a step of the
+  // latest attempt that has it.
   storage::AttemptRow StartAttempt(const std::string& run, int64_t resumed_from = 0,
                                    v1::Run::State state = v1::Run::STATE_RUNNING) {
     storage::AttemptRow attempt;
@@ -111,6 +111,13 @@ class StoredRuns {
       row.run = run;
       row.device = "cpu:0";
       row.resumed_from_step = resumed_from;
+      const auto attempts = storage::ReadAttempts(context.database, run);
+      if (!attempts.ok()) return attempts.status();
+      for (const storage::AttemptRow& earlier : *attempts) {
+        if (resumed_from > earlier.resumed_from_step && resumed_from <= earlier.last_step) {
+          row.resumed_from_attempt = earlier.number;
+        }
+      }
       absl::StatusOr<storage::AttemptRow> inserted = storage::InsertAttempt(context, row);
       if (!inserted.ok()) return inserted.status();
       attempt = *inserted;

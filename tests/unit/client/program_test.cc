@@ -348,6 +348,7 @@ TEST_F(ProgramTest, AWatchGoesOnOverAPauseAndSaysHowToResume) {
   WatchRunsResponse next;
   next.mutable_attempt()->set_run(kPreId);
   next.mutable_attempt()->mutable_attempt()->set_number(2);
+  next.mutable_attempt()->mutable_attempt()->set_resumed_from_attempt(1);
   next.mutable_attempt()->mutable_attempt()->set_resumed_from_step(1);
   WatchRunsResponse second = PointsEvent(kPreId, 2, 0.5, "token-2");
   second.mutable_points()->set_attempt(2);
@@ -371,6 +372,7 @@ TEST_F(ProgramTest, ShowTellsCheckpointsAndTimeOfTrainingOnly) {
     attempt.set_last_step(run.attempts_size());
     attempt.set_checkpoint_step(run.attempts_size());
     attempt.set_resumed_from_step(run.attempts_size() - 1);
+    attempt.set_resumed_from_attempt(run.attempts_size() - 1);
   }
   EXPECT_EQ(Normlab({"show", "pre"}), 0);
   EXPECT_THAT(out_, HasSubstr("paused"));

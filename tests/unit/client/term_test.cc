@@ -100,6 +100,7 @@ TEST(WatchModelTest, ANewAttemptCutsTheCurveAtItsCheckpoint) {
   WatchRunsResponse started;
   started.mutable_attempt()->set_run("A");
   started.mutable_attempt()->mutable_attempt()->set_number(2);
+  started.mutable_attempt()->mutable_attempt()->set_resumed_from_attempt(1);
   started.mutable_attempt()->mutable_attempt()->set_resumed_from_step(2);
   model.Apply(started);
   EXPECT_THAT(model.runs()[0].loss.steps, ElementsAre(1, 2));
@@ -113,11 +114,40 @@ TEST(WatchModelTest, AHistoryAfterItsSnapshotFollowsLineage) {
     auto* attempt = run.add_attempts();
     attempt->set_number(run.attempts_size());
     attempt->set_resumed_from_step(resumed);
+    attempt->set_resumed_from_attempt(resumed > 0 ? 1 : 0);
   }
   WatchModel model({run});
   model.Apply(Points(1, {1, 2, 3, 4}, 4));
   model.Apply(Points(2, {3, 4}, 5));
   EXPECT_THAT(model.runs()[0].loss.values, ElementsAre(4, 4, 5, 5));
+}
+
+TEST(WatchModelTest, AnAttemptThatWasAbandonedWholeLeavesTheCurveOfThoseBeforeIt) {
+  v1::Run run = RunningRun();
+  for (const auto& [origin, step] : {std::pair{0, 0}, {1, 3}, {1, 2}}) {
+    auto* attempt = run.add_attempts();
+    attempt->set_number(run.attempts_size());
+    attempt->set_resumed_from_attempt(origin);
+    attempt->set_resumed_from_step(step);
+  }
+  WatchModel model({run});
+  model.Apply(Points(1, {1, 2, 3}, 4));
+  model.Apply(Points(2, {4, 5}, 5));
+  model.Apply(Points(3, {3}, 6));
+  EXPECT_THAT(model.runs()[0].loss.steps, ElementsAre(1, 2, 3));
+  EXPECT_THAT(model.runs()[0].loss.values, ElementsAre(4, 4, 6));
+}
+
+TEST(WatchModelTest, AnAttemptThatStartsAfreshEmptiesTheCurve) {
+  WatchModel model({RunningRun()});
+  model.Apply(Points(1, {1, 2, 3}, 4));
+  WatchRunsResponse started;
+  started.mutable_attempt()->set_run("A");
+  started.mutable_attempt()->mutable_attempt()->set_number(2);
+  model.Apply(started);
+  EXPECT_TRUE(model.runs()[0].loss.steps.empty());
+  model.Apply(Points(2, {1}, 7));
+  EXPECT_THAT(model.runs()[0].loss.values, ElementsAre(7));
 }
 
 TEST(ChartTest, DrawsNothingWithoutRoom) {

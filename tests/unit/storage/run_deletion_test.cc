@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/storage/lineage.h"
 #include "server/storage/run_description.h"
 #include "tests/fakes/stored_runs.h"
 

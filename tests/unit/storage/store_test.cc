@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/storage/curves.h"
+#include "server/storage/lineage.h"
 #include "server/storage/migrations.h"
 #include "tests/fakes/stored_runs.h"
 
@@ -171,7 +172,7 @@ TEST(StoreTest, TheLatestCheckpointIsKeptOverRestarts) {
   const std::string run = runs.AddRun();
   const AttemptRow attempt = runs.StartAttempt(run);
   const auto latest = [&] {
-    absl::StatusOr<AttemptRow> found;
+    absl::StatusOr<Checkpoint> found;
     runs.store()
         .Read([&](Database& database) {
           found = ReadLatestCheckpoint(database, run);
@@ -189,11 +190,10 @@ TEST(StoreTest, TheLatestCheckpointIsKeptOverRestarts) {
   runs.Close();
   runs.Open();
   ASSERT_TRUE(latest().ok());
-  EXPECT_EQ(latest()->checkpoint_step, 2);
-  EXPECT_EQ(latest()->checkpoint_file, "step-2.safetensors");
-  EXPECT_EQ(latest()->checkpoint_bytes, 1002);
+  EXPECT_EQ(latest()->step, 2);
+  EXPECT_EQ(latest()->file, "step-2.safetensors");
   ASSERT_TRUE(runs.Append(attempt.id, 7, {StepRecord(4, {7})}).ok());
-  EXPECT_EQ(latest()->checkpoint_step, 2);
+  EXPECT_EQ(latest()->step, 2);
 }
 
 TEST(StoreTest, ARunIsFoundByIdNameOrPrefix) {
