@@ -105,7 +105,10 @@ absl::StatusOr<Endpoint> ReadEndpointFile(const std::filesystem::path& data_dire
   endpoint.target = endpoint.socket.empty() ? text("grpc") : "unix:" + endpoint.socket;
   endpoint.token = text("token");
   endpoint.http = text("http");
-  if (json.contains("pid") && json["pid"].is_number_integer()) endpoint.pid = json["pid"];
+  // A process id, and no number that is merely whole.
+  if (json.contains("pid") && json["pid"].is_number_unsigned() && json["pid"] <= INT32_MAX) {
+    endpoint.pid = json["pid"];
+  }
   if (endpoint.target.empty()) {
     return NoServer(data_directory, fmt::format("{} names no address", Clean(path.string())));
   }

@@ -17,6 +17,20 @@ if(NORMLAB_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
+# NORMLAB_SANITIZE: the first fault ends the program. Debian's gRPC, protobuf, Abseil and SQLite are
+# not instrumented; what that hides, and what it makes look like a fault, is in docs/adr/0019*.
+if(NORMLAB_SANITIZE)
+  add_compile_options(-fsanitize=${NORMLAB_SANITIZE} -fno-sanitize-recover=all
+                      -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS)
+  add_link_options(-fsanitize=${NORMLAB_SANITIZE})
+endif()
+if(NORMLAB_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "NORMLAB_FUZZ needs clang: bash deploy/fuzz.sh finds one")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 add_library(normlab_warnings INTERFACE)
 target_compile_options(normlab_warnings INTERFACE -Wall -Wextra -Werror)
 

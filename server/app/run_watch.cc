@@ -83,7 +83,8 @@ absl::StatusOr<uint64_t> ReadResumeToken(const std::string& token, const std::st
   if (readable) {
     const char* const end = token.data() + token.size();
     const auto [stop, error] = std::from_chars(token.data() + dash + 1, end, sequence);
-    readable = error == std::errc() && stop == end;
+    readable = error == std::errc() && stop == end &&
+               token == MakeResumeToken(token.substr(0, dash), sequence);
   }
   if (!readable) {
     return absl::InvalidArgumentError("resume_token is not one that this server gave");

@@ -12,6 +12,7 @@
 #include "google/protobuf/descriptor.h"
 #include "normlab/v1/setting.pb.h"
 #include "server/domain/nearest.h"
+#include "server/domain/utf8.h"
 
 namespace normlab::domain {
 namespace {
@@ -122,6 +123,7 @@ std::string FaultOf(const RunSpec& spec, const SettingInfo& setting) {
       break;
     case SettingType::kText: {
       const std::string value = reflection->GetString(spec, field);
+      if (!IsUtf8(value)) return "is not UTF-8 text";
       const auto& choices = setting.choices;
       if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) {
         return "";

@@ -10,6 +10,7 @@
 #include "server/base/strings.h"
 #include "server/domain/model_size.h"
 #include "server/domain/settings.h"
+#include "server/domain/utf8.h"
 
 namespace normlab::domain {
 namespace {
@@ -202,6 +203,7 @@ std::vector<FieldViolation> CheckDisplayName(std::string_view field, std::string
   if (name.size() > 300) {
     return {{where, StrCat("is ", name.size(), " bytes long; a name has at most 300")}};
   }
+  if (!IsUtf8(name)) return {{where, "is not UTF-8 text"}};
   for (const char c : name) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
       return {{where, "has a control character (a line break, a tab, ...); remove it"}};

@@ -1,5 +1,9 @@
 #include "server/executor/exit_report.h"
 
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,16 +20,20 @@ ExitReport Lost(const std::string& detail) {
   return report;
 }
 
-std::optional<int> IntegerAt(const nlohmann::json& json, const char* name) {
+// The whole number of that name, if there is one from `least` to `most`.
+std::optional<int64_t> IntegerAt(const nlohmann::json& json, const char* name, int64_t least,
+                                 int64_t most) {
   const auto found = json.find(name);
   if (found == json.end() || !found->is_number_integer()) return std::nullopt;
-  return found->get<int>();
+  // The library reads what is too large for int64_t as unsigned.
+  if (found->is_number_unsigned() && found->get<uint64_t>() > INT64_MAX) return std::nullopt;
+  const auto number = found->get<int64_t>();
+  return number >= least && number <= most ? std::optional(number) : std::nullopt;
 }
 
-template <typename T>
-T NumberAt(const nlohmann::json& json, const char* name) {
+double SecondsAt(const nlohmann::json& json, const char* name) {
   const auto found = json.find(name);
-  return found != json.end() && found->is_number() ? found->get<T>() : T{};
+  return found != json.end() && found->is_number() ? std::max(0.0, found->get<double>()) : 0;
 }
 
 }  // namespace
@@ -38,13 +46,13 @@ ExitReport ReadExitReport(const std::filesystem::path& directory) {
   const nlohmann::json json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return Lost("exit.json is not JSON");
   ExitReport report;
-  report.exit_code = IntegerAt(json, "exit_code");
-  report.exit_signal = IntegerAt(json, "exit_signal");
+  report.exit_code = IntegerAt(json, "exit_code", 0, 255);
+  report.exit_signal = IntegerAt(json, "exit_signal", 1, SIGRTMAX);
   if (report.exit_code.has_value() == report.exit_signal.has_value()) {
     return Lost("exit.json gives neither exit code nor signal, or both");
   }
-  report.max_rss_bytes = NumberAt<int64_t>(json, "max_rss_bytes");
-  report.cpu_seconds = NumberAt<double>(json, "cpu_seconds");
+  report.max_rss_bytes = IntegerAt(json, "max_rss_bytes", 0, INT64_MAX).value_or(0);
+  report.cpu_seconds = SecondsAt(json, "cpu_seconds");
   const auto killed = json.find("killed");
   if (killed != json.end() && *killed == true) {
     report.detail = "killed because it did not end when it was asked to";

@@ -97,6 +97,7 @@ asio::awaitable<bool> Connection::ReadHead() {
   error_code error;
   co_await beast::http::async_read_header(stream_, buffer_, *parser_,
                                           asio::redirect_error(asio::use_awaitable, error));
+  if (!error && !HasOneBodyEnd(parser_->get())) error = beast::http::error::bad_transfer_encoding;
   if (!error) co_return true;
   co_return co_await Refuse(error);
 }

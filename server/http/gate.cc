@@ -82,6 +82,14 @@ std::string_view Header(const RequestHead& head, beast_http::field name) {
   return View(head[name]);
 }
 
+bool HasOneBodyEnd(const RequestHead& head) {
+  const size_t codings = head.count(beast_http::field::transfer_encoding);
+  if (codings == 0) return true;
+  return codings == 1 && head.count(beast_http::field::content_length) == 0 &&
+         head.version() >= 11 &&
+         EqualsIgnoreCase(Header(head, beast_http::field::transfer_encoding), "chunked");
+}
+
 std::variant<Admitted, Answer> Admit(const RequestHead& head, std::string_view local,
                                      const ServerContext& context) {
   std::optional<Answer> refusal = CheckSender(head, local, context.hosts);

@@ -32,6 +32,11 @@ struct Admitted {
 std::variant<Admitted, Answer> Admit(const RequestHead& head, std::string_view local,
                                      const ServerContext& context);
 
+// Whether a head says in one way where its body ends: by Content-Length, or in chunks. A proxy in
+// front of this server that reads another end than we do would take one client's bytes for
+// another's request.
+bool HasOneBodyEnd(const RequestHead& head);
+
 // The text of a header; "" if it is absent.
 std::string_view Header(const RequestHead& head, boost::beast::http::field name);
 

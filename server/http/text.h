@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "server/domain/utf8.h"
+
 namespace normlab::http {
 
 // The pieces between separators; "" has one, the empty one.
@@ -30,9 +32,7 @@ std::string DidYouMean(std::string_view name, const std::vector<std::string>& kn
 // snake_case of a lowerCamelCase name; snake_case stays.
 std::string SnakeCase(std::string_view name);
 
-// Whether `text` is well-formed UTF-8 (no overlong forms, no surrogates, nothing above U+10FFFF).
-// Anything else would be refused by protobuf later, in words that nobody understands.
-bool IsUtf8(std::string_view text);
+using domain::IsUtf8;
 
 }  // namespace normlab::http
 

@@ -189,7 +189,11 @@ absl::Status AttemptLog::DeclareSeries(WriteContext& context, Open& open,
     insert.Bind(1, open.row.id);
     insert.Bind(2, static_cast<int64_t>(open.series_ids.size()));
     insert.Bind(3, name);
-    if (!insert.Step()) return insert.status();
+    if (!insert.Step()) {
+      return absl::IsAlreadyExists(insert.status())
+                 ? absl::InvalidArgumentError(StrCat("series ", name, " is declared twice"))
+                 : insert.status();
+    }
     open.series_ids.push_back(insert.Integer(0));
     open.series_names.push_back(name);
     if (absl::Status status = insert.Run(); !status.ok()) return status;
@@ -216,7 +220,12 @@ absl::Status AttemptLog::StoreStep(WriteContext& context, Open& open, const work
     }
     insert.Bind(1, open.series_ids[series]);
     BindReal(insert, 3, step.values(i));
-    if (absl::Status status = insert.Run(); !status.ok()) return status;
+    if (absl::Status status = insert.Run(); !status.ok()) {
+      return absl::IsAlreadyExists(status)
+                 ? absl::InvalidArgumentError(StrCat("series ", open.series_names[series],
+                                                     " comes twice in step ", step.step()))
+                 : status;
+    }
     insert.Reset();
     v1::Column& column = batch.columns[series];
     column.add_steps(step.step());

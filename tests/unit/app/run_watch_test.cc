@@ -293,6 +293,7 @@ TEST_F(RunWatchTest, ForeignLaterAndSenselessTokensAreRefused) {
   for (const char* bad : {"x", "-", "1", "a-", "a--1", "a-1x", "a-99999999999999999999999"}) {
     EXPECT_FALSE(ReadResumeToken(bad, id, latest).ok()) << bad;
   }
+  EXPECT_FALSE(ReadResumeToken(id + "-01", id, 1).ok()) << "no token is written so";
 }
 
 TEST_F(RunWatchTest, RingsWhenThereIsSomethingToRead) {

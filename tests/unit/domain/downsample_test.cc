@@ -28,7 +28,8 @@ TEST(DownsampleTest, AShortCurveIsKeptWhole) {
 }
 
 TEST(DownsampleTest, ASpikeInAMillionStepsIsAlwaysKept) {
-  for (const size_t at : {size_t{0}, size_t{1}, size_t{123'456}, size_t{777'777}, size_t{999'999}}) {
+  for (const size_t at :
+       {size_t{0}, size_t{1}, size_t{123'456}, size_t{777'777}, size_t{999'999}}) {
     Curve curve = Noise(1'000'000);
     curve.values[at] = 1e9;
     const Curve drawn = Downsample(curve, 2000);

@@ -85,6 +85,7 @@ TEST(SettingsTest, WrongTextNamesTheSettingAndChangesNothing) {
   for (const char* text : {"nan", "inf", "-inf", "1e999", "", "2e-3x", "-1", "1001"}) {
     EXPECT_FALSE(SetFromText(spec, "learning_rate", text).ok()) << text;
   }
+  EXPECT_FALSE(SetFromText(spec, "init_from", "\xFF.safetensors").ok()) << "no message can hold it";
   EXPECT_EQ(spec.ByteSizeLong(), 0u);
   EXPECT_EQ(SetFromText(spec, "layers", "0").message(), "layers: 0 is too small; use 1 to 1024");
   EXPECT_EQ(SetFromText(spec, "final_norm", "maybe").message(),

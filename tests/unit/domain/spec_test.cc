@@ -162,8 +162,9 @@ TEST(SpecTest, OverridingOneWarmupDropsTheOther) {
 TEST(DisplayNameTest, AnyTextOfOneLineAndThreeHundredBytes) {
   EXPECT_THAT(CheckDisplayName("display_name", "<b>\"=1+1\" · 🚀</b>"), IsEmpty());
   EXPECT_THAT(CheckDisplayName("display_name", std::string(300, 'x')), IsEmpty());
-  for (const std::string& bad : {std::string(), std::string(301, 'x'), std::string("a\nb"),
-                                 std::string("a\0b", 3), std::string("\x7F")}) {
+  for (const std::string& bad :
+       {std::string(), std::string(301, 'x'), std::string("a\nb"), std::string("a\0b", 3),
+        std::string("\x7F"), std::string("\xC0\xAF"), std::string("cut \xF0\x9F\x98")}) {
     EXPECT_THAT(CheckDisplayName("display_name", bad), SizeIs(1)) << bad;
   }
 }

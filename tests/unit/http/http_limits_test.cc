@@ -71,6 +71,69 @@ TEST_F(HttpLimitsTest, MalformedRequestsAreRefusedAndTheConnectionClosed) {
   }
 }
 
+// What a proxy in front might read differently, so that a body becomes somebody else's request.
+TEST_F(HttpLimitsTest, BodiesWhoseEndIsToldTwiceOrUnclearlyAreRefused) {
+  for (const char* headers : {"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+                              "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+                              "Transfer-Encoding: chunked, x\r\nContent-Length: 5\r\n",
+                              "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+                              "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+                              "Transfer-Encoding: gzip, chunked\r\n",
+                              "Transfer-Encoding: chunked, gzip\r\n",
+                              "Transfer-Encoding: identity\r\n",
+                              "Transfer-Encoding: xchunked\r\n",
+                              "Transfer-Encoding:\r\n chunked\r\nContent-Length: 5\r\n",
+                              "Transfer-Encoding: \r\n",
+                              "Transfer-Encoding : chunked\r\n",
+                              "Transfer-Encoding: \x0b"
+                              "chunked\r\n",
+                              "Content-Length: 5\r\nContent-Length: 5\r\n",
+                              "Content-Length: 5, 5\r\n",
+                              "Content-Length: +5\r\n",
+                              "Content-Length: 0x5\r\n",
+                              "Content-Length: 5 5\r\n",
+                              "Content-Length: 18446744073709551621\r\n",
+                              "Content-Length: \r\n"}) {
+    HttpClient client(port());
+    client.Send(Text("POST", "/api/v1/runs", "", headers) + "0\r\n\r\n");
+    const Response response = client.Read();
+    EXPECT_EQ(response.status, 400) << headers;
+    EXPECT_EQ(response.headers.at("connection"), "close") << headers;
+    EXPECT_TRUE(client.AwaitClose()) << headers;
+  }
+}
+
+TEST_F(HttpLimitsTest, ChunksInHttp10AreRefused) {
+  HttpClient client(port());
+  client.Send(
+      fmt::format("POST /api/v1/runs HTTP/1.0\r\nHost: localhost:{}\r\n"
+                  "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                  port()));
+  EXPECT_EQ(client.Read().status, 400);
+  EXPECT_TRUE(client.AwaitClose());
+}
+
+TEST_F(HttpLimitsTest, MalformedChunksAreRefused) {
+  for (const char* chunks : {"g\r\n\r\n", "-1\r\n", "5\r\n{\"a\":1}\r\n0\r\n\r\n",
+                             "10000000000000000\r\nx", "2\n{}\n0\n\n", "\r\n0\r\n\r\n"}) {
+    HttpClient client(port());
+    client.Send(Text("POST", "/api/v1/runs", "", "Transfer-Encoding: chunked\r\n") + chunks);
+    const Response response = client.Read();
+    EXPECT_TRUE(response.status == 400 || response.status == 413) << response.status << chunks;
+    EXPECT_TRUE(client.AwaitClose()) << chunks;
+  }
+}
+
+TEST_F(HttpLimitsTest, FoldedAndOddHeadersDoNotOpenTheGate) {
+  for (const char* header : {"Authorization:\r\n Bearer wrong\r\n", "Authorization: Bearer\r\n",
+                             "Authorization: Bearer \xff\xfe\r\n"}) {
+    HttpClient client(port());
+    client.Send(
+        fmt::format("GET /api/v1/me HTTP/1.1\r\nHost: localhost:{}\r\n{}\r\n", port(), header));
+    EXPECT_EQ(client.Read().status, 401) << header;
+  }
+}
+
 TEST_F(HttpLimitsTest, MalformedTargetsAreRefused) {
   for (const char* target : {"/api/v1/runs/%zz", "/api/v1/runs?states=%", "/%00", "/%ff",
                              "http://localhost/healthz", "healthz"}) {
