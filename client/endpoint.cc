@@ -106,7 +106,8 @@ absl::StatusOr<Endpoint> ReadEndpointFile(const std::filesystem::path& data_dire
   endpoint.token = text("token");
   endpoint.http = text("http");
   // A process id, and no number that is merely whole.
-  if (json.contains("pid") && json["pid"].is_number_unsigned() && json["pid"] <= INT32_MAX) {
+  if (json.contains("pid") && json["pid"].is_number_unsigned() &&
+      json["pid"].get<uint64_t>() <= INT32_MAX) {
     endpoint.pid = json["pid"];
   }
   if (endpoint.target.empty()) {

@@ -55,6 +55,8 @@ char32_t Decode(std::string_view text, size_t& i) {
     if ((next & 0xc0) != 0x80) return 0xfffd;
     value = (value << 6) | (next & 0x3f);
   }
+  const bool overlong = (more == 2 && value < 0x800) || (more == 3 && value < 0x10000);
+  if (overlong || (value >= 0xd800 && value <= 0xdfff) || value > 0x10ffff) return 0xfffd;
   i += more;
   return value;
 }

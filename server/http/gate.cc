@@ -83,10 +83,13 @@ std::string_view Header(const RequestHead& head, beast_http::field name) {
 }
 
 bool HasOneBodyEnd(const RequestHead& head) {
+  const size_t lengths = head.count(beast_http::field::content_length);
   const size_t codings = head.count(beast_http::field::transfer_encoding);
-  if (codings == 0) return true;
-  return codings == 1 && head.count(beast_http::field::content_length) == 0 &&
-         head.version() >= 11 &&
+  if (lengths + codings > 1) return false;
+  // "5, 5" would be two that agree.
+  if (codings == 0)
+    return View(head[beast_http::field::content_length]).find(',') == std::string_view::npos;
+  return head.version() >= 11 &&
          EqualsIgnoreCase(Header(head, beast_http::field::transfer_encoding), "chunked");
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "google/protobuf/stubs/logging.h"
 #include "normlab/worker/v1/worker.pb.h"
 #include "tests/fakes/stored_runs.h"
 #include "tests/fuzz/property.h"
@@ -33,6 +34,7 @@ struct Stored {
 class World {
  public:
   World() {
+    google::protobuf::SetLogHandler(nullptr);  // it tells of each text that is no UTF-8
     if (access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 1);
     runs_ = std::make_unique<normlab::fakes::StoredRuns>();
   }

@@ -115,7 +115,7 @@ TEST_F(HttpLimitsTest, ChunksInHttp10AreRefused) {
 
 TEST_F(HttpLimitsTest, MalformedChunksAreRefused) {
   for (const char* chunks : {"g\r\n\r\n", "-1\r\n", "5\r\n{\"a\":1}\r\n0\r\n\r\n",
-                             "10000000000000000\r\nx", "2\n{}\n0\n\n", "\r\n0\r\n\r\n"}) {
+                             "10000000000000000\r\nx", "\r\n0\r\n\r\n"}) {
     HttpClient client(port());
     client.Send(Text("POST", "/api/v1/runs", "", "Transfer-Encoding: chunked\r\n") + chunks);
     const Response response = client.Read();
