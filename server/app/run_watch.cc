@@ -273,7 +273,7 @@ void RunWatch::EndHistory(Target& target, const v1::Run& run, uint64_t changed, 
   if (domain::IsTerminal(run.state())) {
     // One who resumes from behind the end was told of it.
     if (target.fresh || changed > target.cursor) EmitEnd(sequence, run, out);
-    target.ended = true;
+    target.ended = !options_.lobby;
   }
   target.snapshot_sequence = changed;
   target.cursor = sequence;
@@ -309,8 +309,8 @@ bool RunWatch::ReadLive(std::vector<WatchedEvent>& out) {
     const bool lobby = target.run == stream::kLobby;
     for (domain::EventPtr& event : read[i]) {
       if (event->sequence() > boundary) break;
-      const bool last = event->message().has_end() || event->message().has_deleted();
-      if (last && !lobby) target.ended = true;
+      const bool end = event->message().has_end() && !options_.lobby;
+      if (!lobby && (end || event->message().has_deleted())) target.ended = true;
       if (lobby && IsTarget(event->run())) continue;  // told by its own target
       out.push_back({std::move(event), ""});
     }

@@ -53,6 +53,8 @@ class RunWatch : public Watch {
     uint64_t snapshot_sequence = 0;   // the run's state as last returned
     storage::HistoryPosition position;
     int32_t told_attempt = 0;         // attempts up to this number were announced
+    // Nothing more comes of it. A watch of all runs goes on beyond the end of one, which may be
+    // labelled, archived or tried again; there only a deleted one has ended.
     bool ended = false;
   };
 
