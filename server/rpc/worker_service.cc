@@ -1,5 +1,6 @@
 #include "server/rpc/worker_service.h"
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,8 +19,36 @@ using worker::v1::AttachResponse;
 using worker::v1::Hello;
 using worker::v1::RecordBatch;
 
-// Batches handed to the writer and not yet stored; beyond that the trainer waits, in its spool.
+// Pieces of work handed to the writer and not yet stored; beyond that the trainer waits, in its
+// spool.
 constexpr int kMaxOutstanding = 4;
+// A piece of work has about as many rows at most, unless a single record has more: the writer takes
+// pieces in turn, so a trainer with thousands of series does not hold up the others for longer.
+constexpr int64_t kRowsOfAPiece = 2048;
+// Of a record: a value, and its series.
+constexpr int64_t kBytesOfARow = 10;
+
+// Consecutive records of a trainer.
+struct Piece {
+  uint64_t first = 0;  // sequence of the first record
+  std::vector<std::string> records;
+  int64_t bytes = 0;
+};
+
+std::deque<Piece> Cut(RecordBatch& batch) {
+  std::deque<Piece> pieces;
+  uint64_t sequence = batch.first_sequence();
+  for (std::string& record : *batch.mutable_records()) {
+    const auto bytes = static_cast<int64_t>(record.size());
+    if (pieces.empty() || pieces.back().bytes + bytes > kRowsOfAPiece * kBytesOfARow) {
+      pieces.push_back({sequence, {}, 0});
+    }
+    pieces.back().bytes += bytes;
+    pieces.back().records.push_back(std::move(record));
+    ++sequence;
+  }
+  return pieces;
+}
 
 // One trainer's stream. Reads go on while earlier batches are being stored; acknowledgements that
 // pile up during a write become one. Everything is under mutex_.
@@ -44,7 +73,7 @@ class Session : public grpc::ServerBidiReactor<AttachRequest, AttachResponse>,
       greeted_ = true;
       pool_.Post([self = shared_from_this(), hello = request_.hello()] { self->Greet(hello); });
     } else if (request_.has_records() && attempt_id_ != 0) {
-      StoreRecords();
+      TakeRecords();
     } else {
       Fail(absl::InvalidArgumentError("hello comes first and once, then records"));
     }
@@ -109,28 +138,29 @@ class Session : public grpc::ServerBidiReactor<AttachRequest, AttachResponse>,
     Advance();
   }
 
-  void StoreRecords() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  void TakeRecords() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     RecordBatch& batch = *request_.mutable_records();
-    const uint64_t first = batch.first_sequence();
-    // About ten bytes of a record are a value, which becomes a row.
-    const storage::Load load = {static_cast<int64_t>(batch.ByteSizeLong()) / 10, /*bulk=*/true};
-    std::vector<std::string> records;
-    records.reserve(static_cast<size_t>(batch.records_size()));
-    for (std::string& record : *batch.mutable_records()) records.push_back(std::move(record));
-    const uint64_t last = first + records.size() - 1;
-    if (records.empty() || first == 0) {
+    if (batch.records_size() == 0 || batch.first_sequence() == 0) {
       return Fail(absl::InvalidArgumentError("a batch needs records and a first sequence above 0"));
     }
+    waiting_ = Cut(batch);
+  }
+
+  void StoreNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    Piece& piece = waiting_.front();
+    const uint64_t last = piece.first + piece.records.size() - 1;
+    const storage::Load load = {piece.bytes / kBytesOfARow, /*bulk=*/true};
     ++outstanding_;
     store_.writer().Submit(
-        [this, self = shared_from_this(), first, attempt = attempt_id_,
-         records = std::move(records)](storage::WriteContext& context) {
+        [this, self = shared_from_this(), first = piece.first, attempt = attempt_id_,
+         records = std::move(piece.records)](storage::WriteContext& context) {
           return store_.attempt_log().Append(context, attempt, first, records);
         },
         [self = shared_from_this(), last](const absl::Status& status) {
           self->Stored(last, status);
         },
         load);
+    waiting_.pop_front();
   }
 
   // On the writer's thread.
@@ -168,9 +198,11 @@ class Session : public grpc::ServerBidiReactor<AttachRequest, AttachResponse>,
       }
       WriteNext();
     }
+    if (!error_.ok()) return;
+    while (!waiting_.empty() && outstanding_ < kMaxOutstanding) StoreNext();
     // The next request may be read once the one at hand was taken over: a hello is, when the
     // assignment has been made.
-    const bool ready = !greeted_ || attempt_id_ != 0;
+    const bool ready = (!greeted_ || attempt_id_ != 0) && waiting_.empty();
     if (ready && !reading_ && !closed_ && outstanding_ < kMaxOutstanding) Read();
   }
 
@@ -212,6 +244,7 @@ class Session : public grpc::ServerBidiReactor<AttachRequest, AttachResponse>,
   std::optional<AttachResponse> first_ ABSL_GUARDED_BY(mutex_);
   std::string run_;
   int64_t attempt_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::deque<Piece> waiting_ ABSL_GUARDED_BY(mutex_);  // of the request at hand
   uint64_t stored_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t acked_ ABSL_GUARDED_BY(mutex_) = 0;
   int outstanding_ ABSL_GUARDED_BY(mutex_) = 0;

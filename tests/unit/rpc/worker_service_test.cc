@@ -178,5 +178,29 @@ TEST_F(WorkerServiceTest, ATrainerThatComesBackIsToldAgain) {
   EXPECT_TRUE(trainer->Next().has_pause());
 }
 
+TEST_F(WorkerServiceTest, AWideBatchIsStoredInPiecesSoThatOthersGetTheirTurn) {
+  const std::string run = runs_.AddRun();
+  dispatcher_->Wake();
+  const auto trainer = Attach(executor_->WaitForLaunch(1));
+  EXPECT_TRUE(trainer->Next().has_assignment());
+  constexpr int kSeries = 500;
+  constexpr int kSteps = 100;
+  std::vector<std::string> names;
+  for (int i = 0; i < kSeries; ++i) names.push_back("series/" + std::to_string(i));
+  trainer->Send(1, {SeriesRecord(names)});
+  EXPECT_EQ(trainer->Next().ack().sequence(), 1u);
+  const uint64_t commits = runs_.store().writer().commits();
+  std::vector<std::string> steps;
+  for (int step = 1; step <= kSteps; ++step) {
+    steps.push_back(StepRecord(step, std::vector<double>(kSeries, 1.5)));
+  }
+  trainer->Send(2, steps);
+  while (trainer->Next().ack().sequence() < 1 + kSteps) {
+  }
+  // The writer ends a commit at some thousand rows: it had the chance to do so.
+  EXPECT_GE(runs_.store().writer().commits() - commits, 5u) << kSeries * kSteps << " rows";
+  EXPECT_EQ(runs_.Read(run).progress().step(), kSteps);
+}
+
 }  // namespace
 }  // namespace normlab::rpc
