@@ -1,6 +1,5 @@
 #include "server/rpc/worker_service.h"
 
-#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "server/base/log.h"
 #include "server/base/mutex.h"
 #include "server/base/strings.h"
+#include "server/rpc/pieces.h"
 #include "server/rpc/status.h"
 
 namespace normlab::rpc {
@@ -19,38 +19,13 @@ using worker::v1::AttachResponse;
 using worker::v1::Hello;
 using worker::v1::RecordBatch;
 
-// Pieces of work handed to the writer and not yet stored; beyond that the trainer waits, in its
-// spool.
-constexpr int kMaxOutstanding = 4;
-// A piece of work has about as many rows at most, unless a single record has more: the writer takes
-// pieces in turn, so a trainer with thousands of series does not hold up the others for longer.
-constexpr int64_t kRowsOfAPiece = 2048;
-// Of a record: a value, and its series.
-constexpr int64_t kBytesOfARow = 10;
+// Pieces of work handed to the writer and not yet stored: one being written, one behind it.
+constexpr int kMaxOutstanding = 2;
+// Records that may wait here, in pieces that grow meanwhile: a trainer sends a record at a time as
+// long as the connection takes it. What is beyond that waits in the trainer's spool.
+constexpr int64_t kMaxWaitingBytes = 64 << 10;
 
-// Consecutive records of a trainer.
-struct Piece {
-  uint64_t first = 0;  // sequence of the first record
-  std::vector<std::string> records;
-  int64_t bytes = 0;
-};
-
-std::deque<Piece> Cut(RecordBatch& batch) {
-  std::deque<Piece> pieces;
-  uint64_t sequence = batch.first_sequence();
-  for (std::string& record : *batch.mutable_records()) {
-    const auto bytes = static_cast<int64_t>(record.size());
-    if (pieces.empty() || pieces.back().bytes + bytes > kRowsOfAPiece * kBytesOfARow) {
-      pieces.push_back({sequence, {}, 0});
-    }
-    pieces.back().bytes += bytes;
-    pieces.back().records.push_back(std::move(record));
-    ++sequence;
-  }
-  return pieces;
-}
-
-// One trainer's stream. Reads go on while earlier batches are being stored; acknowledgements that
+// One trainer's stream. Reads go on while earlier records are being stored; acknowledgements that
 // pile up during a write become one. Everything is under mutex_.
 class Session : public grpc::ServerBidiReactor<AttachRequest, AttachResponse>,
                 public std::enable_shared_from_this<Session> {
@@ -143,16 +118,16 @@ class Session : public grpc::ServerBidiReactor<AttachRequest, AttachResponse>,
     if (batch.records_size() == 0 || batch.first_sequence() == 0) {
       return Fail(absl::InvalidArgumentError("a batch needs records and a first sequence above 0"));
     }
-    waiting_ = Cut(batch);
+    waiting_.Add(batch);
   }
 
   void StoreNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    Piece& piece = waiting_.front();
-    const uint64_t last = piece.first + piece.records.size() - 1;
-    const storage::Load load = {piece.bytes / kBytesOfARow, /*bulk=*/true};
+    Piece piece = waiting_.Take();
+    const uint64_t last = piece.last();
+    const storage::Load load = {piece.rows(), /*bulk=*/true};
     ++outstanding_;
     store_.writer().Submit(
-        [this, self = shared_from_this(), first = piece.first, attempt = attempt_id_,
+        [this, self = shared_from_this(), attempt = attempt_id_, first = piece.first,
          records = std::move(piece.records)](storage::WriteContext& context) {
           return store_.attempt_log().Append(context, attempt, first, records);
         },
@@ -160,7 +135,6 @@ class Session : public grpc::ServerBidiReactor<AttachRequest, AttachResponse>,
           self->Stored(last, status);
         },
         load);
-    waiting_.pop_front();
   }
 
   // On the writer's thread.
@@ -202,8 +176,8 @@ class Session : public grpc::ServerBidiReactor<AttachRequest, AttachResponse>,
     while (!waiting_.empty() && outstanding_ < kMaxOutstanding) StoreNext();
     // The next request may be read once the one at hand was taken over: a hello is, when the
     // assignment has been made.
-    const bool ready = (!greeted_ || attempt_id_ != 0) && waiting_.empty();
-    if (ready && !reading_ && !closed_ && outstanding_ < kMaxOutstanding) Read();
+    const bool ready = !greeted_ || attempt_id_ != 0;
+    if (ready && !reading_ && !closed_ && waiting_.bytes() < kMaxWaitingBytes) Read();
   }
 
   void Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -244,7 +218,7 @@ class Session : public grpc::ServerBidiReactor<AttachRequest, AttachResponse>,
   std::optional<AttachResponse> first_ ABSL_GUARDED_BY(mutex_);
   std::string run_;
   int64_t attempt_id_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::deque<Piece> waiting_ ABSL_GUARDED_BY(mutex_);  // of the request at hand
+  Pieces waiting_ ABSL_GUARDED_BY(mutex_);
   uint64_t stored_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t acked_ ABSL_GUARDED_BY(mutex_) = 0;
   int outstanding_ ABSL_GUARDED_BY(mutex_) = 0;
