@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/app/api.h"
-#include "server/storage/curves.h"
+#include "server/storage/history.h"
 #include "server/storage/store.h"
 #include "server/stream/hub.h"
 

@@ -1,8 +1,15 @@
-// Fewer points that still show everything that matters.
+// Fewer points that still show everything that matters: a run of neighbouring points is known by
+// its first and last, its lowest and highest and its first non-finite one, so that a single spike in
+// a million steps is always drawn.
+//
+//   Block block;
+//   for (...) AddPoint(block, {step, value});
+//   AppendKept(block, curve);
+//
+// Adding points one by one and appending blocks give the same, however the points were cut.
 #ifndef NORMLAB_SERVER_DOMAIN_DOWNSAMPLE_H_
 #define NORMLAB_SERVER_DOMAIN_DOWNSAMPLE_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -10,25 +17,35 @@
 namespace normlab::domain {
 
 struct Curve {
-  std::vector<int64_t> steps;   // rising
-  std::vector<double> values;   // as many
+  std::vector<int64_t> steps;  // rising
+  std::vector<double> values;  // as many
 };
 
-// What is left out when a curve is drawn with fewer points.
-struct CurveFacts {
-  int64_t total_points = 0;
-  int64_t non_finite_points = 0;
-  std::optional<int64_t> first_non_finite_step;
+struct Point {
+  int64_t step = 0;
+  double value = 0;
 };
 
-CurveFacts FactsOf(const Curve& curve);
+// What is kept of neighbouring points. Of equal values the earliest is the lowest or highest.
+struct Block {
+  int64_t points = 0;
+  Point first, last;               // when there are points
+  std::optional<Point> lowest;     // of the finite ones
+  std::optional<Point> highest;    // of the finite ones
+  int64_t non_finite = 0;          // points that are NaN or infinite
+  std::optional<Point> first_bad;  // the first of these
+};
 
-// At most `max_points` points of `curve` (all when 0 or when there are no more): the curve is cut
-// into buckets of equally many points, and of each the first, last, smallest and largest finite
-// points are kept, so that a single spike in a million steps is always drawn. The first non-finite
-// point of each bucket is kept in place of its smallest. Equal input gives equal output. A bound
-// below 4 counts as 4.
-Curve Downsample(const Curve& curve, size_t max_points);
+// A block's points that are drawn: at most so many.
+inline constexpr int64_t kKeptOfBlock = 5;
+
+void AddPoint(Block& block, Point point);
+
+// Makes `block` that of its own points and the later ones of `next`.
+void AppendBlock(Block& block, const Block& next);
+
+// Appends the points that are kept of a block, each once.
+void AppendKept(const Block& block, Curve& curve);
 
 }  // namespace normlab::domain
 

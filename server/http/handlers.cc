@@ -108,6 +108,7 @@ absl::StatusOr<Answer> ReadSeries(const Call& call) {
   request.set_from_step(query.Int64("from"));
   request.set_to_step(query.Int64("to"));
   request.set_max_points(query.Int32("max_points"));
+  request.set_attempt(query.Int32("attempt"));
   if (absl::Status status = query.Done(); !status.ok()) return status;
   const absl::StatusOr<v1::ReadSeriesResponse> series = call.api.ReadSeries(call.who, request);
   if (!series.ok()) return series.status();

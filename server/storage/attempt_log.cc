@@ -126,11 +126,11 @@ absl::StatusOr<AttemptLog::Open*> AttemptLog::Find(WriteContext& context, int64_
   Statement select =
       context.database.Prepared("SELECT id, name FROM series WHERE attempt = ?1 ORDER BY position");
   select.Bind(1, attempt);
-  while (select.Step()) {
-    open.series_ids.push_back(select.Integer(0));
-    open.series_names.push_back(select.Text(1));
-  }
+  while (select.Step()) open.series.push_back({select.Integer(0), select.Text(1), {}});
   if (!select.status().ok()) return select.status();
+  absl::StatusOr<Journal> journal = Journal::Restore(context.database, attempt);
+  if (!journal.ok()) return journal.status();
+  open.journal = *journal;
   return &open_.emplace(attempt, std::move(open)).first->second;
 }
 
@@ -187,15 +187,14 @@ absl::Status AttemptLog::DeclareSeries(WriteContext& context, Open& open,
     Statement insert = context.database.Prepared(
         "INSERT INTO series (attempt, position, name) VALUES (?1, ?2, ?3) RETURNING id");
     insert.Bind(1, open.row.id);
-    insert.Bind(2, static_cast<int64_t>(open.series_ids.size()));
+    insert.Bind(2, static_cast<int64_t>(open.series.size()));
     insert.Bind(3, name);
     if (!insert.Step()) {
       return absl::IsAlreadyExists(insert.status())
                  ? absl::InvalidArgumentError(StrCat("series ", name, " is declared twice"))
                  : insert.status();
     }
-    open.series_ids.push_back(insert.Integer(0));
-    open.series_names.push_back(name);
+    open.series.push_back({insert.Integer(0), name, OpenLevels()});
     if (absl::Status status = insert.Run(); !status.ok()) return status;
   }
   return absl::OkStatus();
@@ -210,27 +209,19 @@ absl::Status AttemptLog::StoreStep(WriteContext& context, Open& open, const work
     return absl::InvalidArgumentError(
         StrCat("step ", step.step(), " after step ", StepsDone(open.row)));
   }
-  Statement insert =
-      context.database.Prepared("INSERT INTO points (series, step, value) VALUES (?1, ?2, ?3)");
-  insert.Bind(2, step.step());
   for (int i = 0; i < step.series_size(); ++i) {
-    const uint32_t series = step.series(i);
-    if (series >= open.series_ids.size()) {
-      return absl::InvalidArgumentError(StrCat("series ", series, " was never declared"));
+    const uint32_t index = step.series(i);
+    if (index >= open.series.size()) {
+      return absl::InvalidArgumentError(StrCat("series ", index, " was never declared"));
     }
-    insert.Bind(1, open.series_ids[series]);
-    BindReal(insert, 3, step.values(i));
-    if (absl::Status status = insert.Run(); !status.ok()) {
-      return absl::IsAlreadyExists(status)
-                 ? absl::InvalidArgumentError(StrCat("series ", open.series_names[series],
-                                                     " comes twice in step ", step.step()))
-                 : status;
+    OpenSeries& series = open.series[index];
+    if (auto status = StorePoint(context, series, {step.step(), step.values(i)}); !status.ok()) {
+      return status;
     }
-    insert.Reset();
-    v1::Column& column = batch.columns[series];
+    v1::Column& column = batch.columns[index];
     column.add_steps(step.step());
     column.add_values(step.values(i));
-    UpdateSummary(open.series_names[series], step.step(), step.values(i), open.summary);
+    UpdateSummary(series.name, step.step(), step.values(i), open.summary);
   }
   open.row.last_step = step.step();
   batch.rows += static_cast<uint64_t>(step.series_size());
@@ -238,7 +229,28 @@ absl::Status AttemptLog::StoreStep(WriteContext& context, Open& open, const work
   return absl::OkStatus();
 }
 
-absl::Status AttemptLog::WriteTotals(WriteContext& context, const Open& open, const Batch& batch) {
+absl::Status AttemptLog::StorePoint(WriteContext& context, OpenSeries& series,
+                                    domain::Point point) {
+  if (!series.levels) {
+    absl::StatusOr<OpenLevels> levels = OpenLevels::Restore(context.database, series.id);
+    if (!levels.ok()) return levels.status();
+    series.levels = *std::move(levels);
+  }
+  Statement insert =
+      context.database.Prepared("INSERT INTO points (series, step, value) VALUES (?1, ?2, ?3)");
+  insert.Bind(1, series.id);
+  insert.Bind(2, point.step);
+  BindReal(insert, 3, point.value);
+  if (absl::Status status = insert.Run(); !status.ok()) {
+    return absl::IsAlreadyExists(status)
+               ? absl::InvalidArgumentError(
+                     StrCat("series ", series.name, " comes twice in step ", point.step))
+               : status;
+  }
+  return series.levels->Add(context.database, series.id, point);
+}
+
+absl::Status AttemptLog::WriteTotals(WriteContext& context, Open& open, const Batch& batch) {
   Statement attempt = context.database.Prepared(
       "UPDATE attempts SET last_step = ?2, persisted_sequence = ?3, outcome = ?4, "
       "outcome_reason = ?5, checkpoint_step = ?6, checkpoint_file = ?7, checkpoint_bytes = ?8, "
@@ -279,12 +291,7 @@ absl::Status AttemptLog::WriteTotals(WriteContext& context, const Open& open, co
   run.Bind(15, NanNumbers(summary));
   if (absl::Status status = run.Run(); !status.ok()) return status;
   if (!batch.has_steps) return absl::OkStatus();
-  Statement journal = context.database.Prepared(
-      "INSERT INTO journal (attempt, sequence, last_step) VALUES (?1, ?2, ?3)");
-  journal.Bind(1, open.row.id);
-  journal.Bind(2, static_cast<int64_t>(context.sequence));
-  journal.Bind(3, open.row.last_step);
-  return journal.Run();
+  return open.journal.Note(context.database, open.row.id, context.sequence, open.row.last_step);
 }
 
 absl::Status AttemptLog::PublishBatch(WriteContext& context, Open& open, Batch& batch) {
@@ -302,7 +309,7 @@ absl::Status AttemptLog::PublishBatch(WriteContext& context, Open& open, Batch& 
   points.set_run(open.row.run);
   points.set_attempt(open.row.number);
   for (auto& [series, column] : batch.columns) {
-    column.set_name(open.series_names[series]);
+    column.set_name(open.series[series].name);
     *points.add_columns() = std::move(column);
   }
   // Last, because it is the one that must not be seen twice: the token comes with a write's last

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "absl/status/statusor.h"
 #include "normlab/worker/v1/worker.pb.h"
 #include "server/base/clock.h"
+#include "server/storage/journal.h"
+#include "server/storage/levels.h"
 #include "server/storage/runs.h"
 #include "server/storage/writer.h"
 
@@ -43,13 +46,18 @@ class AttemptLog {
   absl::Status AppendTo(WriteContext& context, int64_t attempt, uint64_t first_sequence,
                         const std::vector<std::string>& records);
 
+  struct OpenSeries {
+    int64_t id = 0;
+    std::string name;
+    std::optional<OpenLevels> levels;  // read from the database when the first point comes
+  };
   // An attempt that is being written: what the database says about it, and the last rates.
   struct Open {
     AttemptRow row;
     int64_t total_steps = 0;
     v1::Summary summary;
-    std::vector<int64_t> series_ids;  // by the trainer's index
-    std::vector<std::string> series_names;
+    std::vector<OpenSeries> series;  // by the trainer's index
+    Journal journal;
     std::deque<std::pair<std::chrono::steady_clock::time_point, int64_t>> recent;  // (time, step)
     std::chrono::steady_clock::time_point last_progress{};
   };
@@ -70,7 +78,8 @@ class AttemptLog {
                              const worker::v1::SeriesDeclared& declared);
   absl::Status StoreStep(WriteContext& context, Open& open, const worker::v1::Step& step,
                          Batch& batch);
-  absl::Status WriteTotals(WriteContext& context, const Open& open, const Batch& batch);
+  absl::Status StorePoint(WriteContext& context, OpenSeries& series, domain::Point point);
+  absl::Status WriteTotals(WriteContext& context, Open& open, const Batch& batch);
   absl::Status PublishBatch(WriteContext& context, Open& open, Batch& batch);
   void PublishProgress(WriteContext& context, Open& open);
   v1::Progress MeasureProgress(Open& open);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/base/strings.h"
+#include "server/storage/journal.h"
 #include "server/storage/summary.h"
 
 namespace normlab::storage {
@@ -131,7 +132,8 @@ absl::Status EndAttempt(WriteContext& context, int64_t attempt, const AttemptEnd
   update.Bind(6, end.reason);
   update.Bind(7, int64_t{end.interrupted});
   update.Bind(8, int64_t{end.abandoned});
-  return update.Run();
+  if (absl::Status status = update.Run(); !status.ok()) return status;
+  return PackJournal(context.database, attempt);
 }
 
 absl::Status SetAbandoned(WriteContext& context, int64_t attempt, bool abandoned) {

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "server/base/strings.h"
+#include "server/storage/journal.h"
+#include "server/storage/levels.h"
 #include "server/storage/run_settings.h"
 
 namespace normlab::storage {
@@ -23,6 +25,8 @@ absl::Status MakeVersion(Database& database, int64_t version, std::string_view s
 
 const std::vector<ComputedStep>& ComputedSteps() {
   static const auto* const kSteps = new std::vector<ComputedStep>{
+      {3, BuildLevels},
+      {3, PackJournals},
       {4, FillRunSettings},
   };
   return *kSteps;

@@ -80,6 +80,11 @@ void Statement::Bind(int parameter, std::string_view text) {
 void Statement::BindNull(int parameter) {
   if (statement_ != nullptr) Note(sqlite3_bind_null(statement_, parameter));
 }
+void Statement::BindBlob(int parameter, std::string_view bytes) {
+  if (statement_ == nullptr) return;
+  Note(sqlite3_bind_blob64(statement_, parameter, bytes.data() == nullptr ? "" : bytes.data(),
+                           bytes.size(), SQLITE_TRANSIENT));
+}
 
 bool Statement::Step() {
   if (!status_.ok()) return false;
@@ -108,6 +113,11 @@ std::string Statement::Text(int column) const {
   const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
   if (text == nullptr) return "";
   return std::string(text, static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
+}
+std::string Statement::Blob(int column) const {
+  const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_, column));
+  if (bytes == nullptr) return "";
+  return std::string(bytes, static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
 }
 std::optional<int64_t> Statement::MaybeInteger(int column) const {
   if (IsNull(column)) return std::nullopt;

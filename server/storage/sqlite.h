@@ -40,6 +40,7 @@ class Statement {
   void Bind(int parameter, double value);
   void Bind(int parameter, std::string_view text);
   void BindNull(int parameter);
+  void BindBlob(int parameter, std::string_view bytes);
   template <typename T>
   void Bind(int parameter, const std::optional<T>& value) {
     if (value) {
@@ -62,6 +63,7 @@ class Statement {
   int64_t Integer(int column) const;
   double Real(int column) const;
   std::string Text(int column) const;
+  std::string Blob(int column) const;
   std::optional<int64_t> MaybeInteger(int column) const;
   std::optional<double> MaybeReal(int column) const;
 

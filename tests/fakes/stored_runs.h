@@ -2,6 +2,7 @@
 #ifndef NORMLAB_TESTS_FAKES_STORED_RUNS_H_
 #define NORMLAB_TESTS_FAKES_STORED_RUNS_H_
 
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "server/base/ids.h"
 #include "server/domain/spec.h"
+#include "server/storage/curves.h"
 #include "server/storage/runs.h"
 #include "server/storage/store.h"
 #include "server/stream/hub.h"
@@ -45,6 +47,30 @@ inline std::string FinishedRecord(worker::v1::Finished::Outcome outcome, std::st
   record.mutable_finished()->set_outcome(outcome);
   record.mutable_finished()->set_reason(std::move(reason));
   return record.SerializeAsString();
+}
+
+struct NamedCurve {
+  std::string name;
+  domain::Curve curve;
+};
+
+// Every point that a query finds, series by series.
+inline absl::StatusOr<std::vector<NamedCurve>> ReadCurves(storage::Database& database,
+                                                          const std::string& run,
+                                                          const storage::CurveQuery& query = {}) {
+  const auto segments = storage::SegmentsOf(database, run, query);
+  if (!segments.ok()) return segments.status();
+  const auto names = storage::ReadSeriesNames(database, *segments);
+  if (!names.ok()) return names.status();
+  std::vector<NamedCurve> curves;
+  for (const std::string& name : *names) {
+    auto reader = storage::CurveReader::Plan(database, *segments, name, query.max_points);
+    if (!reader.ok()) return reader.status();
+    int64_t rows = std::numeric_limits<int64_t>::max();
+    if (auto read = reader->Read(database, rows); !read.ok()) return read.status();
+    curves.push_back({name, reader->drawn()});
+  }
+  return curves;
 }
 
 class StoredRuns {
@@ -143,6 +169,16 @@ class StoredRuns {
     return store_->writer().Write([&](storage::WriteContext& context) {
       return store_->attempt_log().Append(context, attempt, first, records);
     });
+  }
+
+  std::vector<NamedCurve> Curves(const std::string& run, const storage::CurveQuery& query = {}) {
+    std::vector<NamedCurve> curves;
+    Require(store_->Read([&](storage::Database& database) {
+      auto read = ReadCurves(database, run, query);
+      if (read.ok()) curves = *std::move(read);
+      return read.status();
+    }));
+    return curves;
   }
 
   v1::Run Read(const std::string& id) {

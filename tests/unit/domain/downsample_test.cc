@@ -5,74 +5,86 @@
 #include <limits>
 #include <random>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace normlab::domain {
 namespace {
 
-Curve Noise(size_t points) {
-  std::mt19937 random(7);
-  std::normal_distribution<double> normal;
+using ::testing::ElementsAre;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+Block BlockOf(const std::vector<double>& values, int64_t first_step = 1) {
+  Block block;
+  for (const double value : values) AddPoint(block, {first_step++, value});
+  return block;
+}
+
+Curve KeptOf(const Block& block) {
   Curve curve;
-  for (size_t i = 0; i < points; ++i) {
-    curve.steps.push_back(static_cast<int64_t>(3 * i + 1));
-    curve.values.push_back(normal(random));
-  }
+  AppendKept(block, curve);
   return curve;
 }
 
-TEST(DownsampleTest, AShortCurveIsKeptWhole) {
-  const Curve curve = Noise(100);
-  EXPECT_EQ(Downsample(curve, 100).steps, curve.steps);
-  EXPECT_EQ(Downsample(curve, 0).steps, curve.steps);
+TEST(DownsampleTest, FirstLastLowestHighestAndFirstNonFiniteAreKeptInOrder) {
+  const Block block = BlockOf({3, 5, 9, 4, kInfinity, kNan, 1, 2});
+  EXPECT_EQ(block.points, 8);
+  EXPECT_EQ(block.non_finite, 2);
+  const Curve kept = KeptOf(block);
+  EXPECT_THAT(kept.steps, ElementsAre(1, 3, 5, 7, 8));
+  EXPECT_THAT(kept.values, ElementsAre(3, 9, kInfinity, 1, 2));
 }
 
-TEST(DownsampleTest, ASpikeInAMillionStepsIsAlwaysKept) {
-  for (const size_t at :
-       {size_t{0}, size_t{1}, size_t{123'456}, size_t{777'777}, size_t{999'999}}) {
-    Curve curve = Noise(1'000'000);
-    curve.values[at] = 1e9;
-    const Curve drawn = Downsample(curve, 2000);
-    EXPECT_LE(drawn.steps.size(), 2000u);
-    const auto spike = std::find(drawn.values.begin(), drawn.values.end(), 1e9);
-    ASSERT_NE(spike, drawn.values.end()) << at;
-    EXPECT_EQ(drawn.steps[size_t(spike - drawn.values.begin())], curve.steps[at]);
+TEST(DownsampleTest, OfEqualValuesTheEarliestIsKept) {
+  EXPECT_THAT(KeptOf(BlockOf({5, 1, 7, 1, 7, 5})).steps, ElementsAre(1, 2, 3, 6));
+}
+
+TEST(DownsampleTest, APointIsKeptOnce) {
+  EXPECT_THAT(KeptOf(BlockOf({4})).steps, ElementsAre(1));
+  EXPECT_THAT(KeptOf(BlockOf({4, 4})).steps, ElementsAre(1, 2));
+  EXPECT_THAT(KeptOf(BlockOf({kNan})).steps, ElementsAre(1));
+  EXPECT_TRUE(KeptOf({}).steps.empty());
+}
+
+TEST(DownsampleTest, WithoutAFinitePointThereIsNoLowestAndNoHighest) {
+  const Block block = BlockOf({-kInfinity, kNan, kInfinity});
+  EXPECT_FALSE(block.lowest.has_value());
+  EXPECT_FALSE(block.highest.has_value());
+  EXPECT_EQ(block.first_bad->value, -kInfinity);
+  EXPECT_EQ(block.non_finite, 3);
+}
+
+TEST(DownsampleTest, BlocksAppendedAreTheBlockOfAllTheirPoints) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 300; ++round) {
+    Block whole, joined, piece;
+    const int64_t points = static_cast<int64_t>(random() % 60);
+    for (int64_t step = 1; step <= points; ++step) {
+      const uint32_t choice = random() % 12;
+      const double value = choice == 0   ? kNan
+                           : choice == 1 ? kInfinity
+                           : choice == 2 ? -kInfinity
+                                         : static_cast<double>(random() % 9) - 4;
+      AddPoint(whole, {step, value});
+      AddPoint(piece, {step, value});
+      if (random() % 4 == 0) {
+        AppendBlock(joined, piece);
+        piece = {};
+      }
+    }
+    AppendBlock(joined, piece);
+    EXPECT_EQ(joined.points, whole.points);
+    EXPECT_EQ(joined.non_finite, whole.non_finite);
+    const Curve kept = KeptOf(joined), expected = KeptOf(whole);
+    EXPECT_EQ(kept.steps, expected.steps);
+    ASSERT_EQ(kept.values.size(), expected.values.size());
+    for (size_t i = 0; i < kept.values.size(); ++i) {
+      EXPECT_TRUE(kept.values[i] == expected.values[i] ||
+                  (std::isnan(kept.values[i]) && std::isnan(expected.values[i])));
+    }
   }
-}
-
-TEST(DownsampleTest, FirstLastExtremesAndOrderAreKept) {
-  const Curve curve = Noise(54'321);
-  for (const size_t bound : {size_t{1}, size_t{4}, size_t{5}, size_t{100}, size_t{5'000}}) {
-    const Curve drawn = Downsample(curve, bound);
-    EXPECT_LE(drawn.steps.size(), std::max<size_t>(bound, 4));
-    EXPECT_EQ(drawn.steps.front(), curve.steps.front());
-    EXPECT_EQ(drawn.steps.back(), curve.steps.back());
-    EXPECT_EQ(*std::max_element(drawn.values.begin(), drawn.values.end()),
-              *std::max_element(curve.values.begin(), curve.values.end()));
-    EXPECT_EQ(*std::min_element(drawn.values.begin(), drawn.values.end()),
-              *std::min_element(curve.values.begin(), curve.values.end()));
-    EXPECT_TRUE(std::is_sorted(drawn.steps.begin(), drawn.steps.end()));
-    EXPECT_EQ(std::adjacent_find(drawn.steps.begin(), drawn.steps.end()), drawn.steps.end());
-  }
-}
-
-TEST(DownsampleTest, NonFinitePointsAreKeptAndCounted) {
-  Curve curve = Noise(10'000);
-  curve.values[5'000] = std::numeric_limits<double>::quiet_NaN();
-  curve.values[7'000] = std::numeric_limits<double>::infinity();
-  const CurveFacts facts = FactsOf(curve);
-  EXPECT_EQ(facts.total_points, 10'000);
-  EXPECT_EQ(facts.non_finite_points, 2);
-  EXPECT_EQ(facts.first_non_finite_step, curve.steps[5'000]);
-  const Curve drawn = Downsample(curve, 100);
-  EXPECT_EQ(std::count_if(drawn.values.begin(), drawn.values.end(),
-                          [](double v) { return !std::isfinite(v); }),
-            2);
-}
-
-TEST(DownsampleTest, NothingGivesNothing) {
-  EXPECT_TRUE(Downsample({}, 10).steps.empty());
-  EXPECT_EQ(FactsOf({}).total_points, 0);
 }
 
 }  // namespace

@@ -193,13 +193,15 @@ TEST_F(HttpRoutesTest, ReadSeries) {
     return response;
   };
   const Response response =
-      Get("/api/v1/runs/R/series?names=loss,gradient_norm&from=1&to=9&max_points=2000");
+      Get("/api/v1/runs/R/series?names=loss,gradient_norm&from=1&to=9&max_points=2000"
+          "&attempt=3");
   EXPECT_EQ(response.body, R"({"run":"R","columns":{"loss":{"steps":[3],"values":["Infinity"],)"
                            R"("totalPoints":1,"nonFinitePoints":0}}})");
   EXPECT_THAT(seen.names(), ElementsAre("loss", "gradient_norm"));
   EXPECT_EQ(seen.from_step(), 1);
   EXPECT_EQ(seen.to_step(), 9);
   EXPECT_EQ(seen.max_points(), 2000);
+  EXPECT_EQ(seen.attempt(), 3);
   EXPECT_EQ(Get("/api/v1/runs/R/series?max_points=many").status, 400);
 }
 

@@ -53,7 +53,7 @@ class LineageTest : public ::testing::Test {
     domain::Curve curve;
     EXPECT_TRUE(runs_.store()
                     .Read([&](Database& database) {
-                      auto curves = ReadDefaultCurves(database, run_, {"loss"}, {});
+                      auto curves = fakes::ReadCurves(database, run_);
                       if (curves.ok()) curve = (*curves)[0].curve;
                       return curves.status();
                     })

@@ -8,7 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/storage/curves.h"
+#include "server/storage/history.h"
 #include "server/storage/lineage.h"
 #include "server/storage/migrations.h"
 #include "tests/fakes/stored_runs.h"
@@ -27,16 +27,9 @@ using ::testing::HasSubstr;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-std::vector<NamedCurve> Curves(StoredRuns& runs, const std::string& run, StepRange range = {}) {
-  std::vector<NamedCurve> curves;
-  EXPECT_TRUE(runs.store()
-                  .Read([&](Database& database) {
-                    auto read = ReadDefaultCurves(database, run, {}, range);
-                    if (read.ok()) curves = *read;
-                    return read.status();
-                  })
-                  .ok());
-  return curves;
+std::vector<fakes::NamedCurve> Curves(StoredRuns& runs, const std::string& run,
+                                      StepRange range = {}) {
+  return runs.Curves(run, {range, 0, 0});
 }
 
 TEST(StoreTest, KeepsPointsExactlyIncludingNonFiniteOnes) {
@@ -50,7 +43,7 @@ TEST(StoreTest, KeepsPointsExactlyIncludingNonFiniteOnes) {
                   .ok());
   runs.Close();
   runs.Open();
-  const std::vector<NamedCurve> curves = Curves(runs, run);
+  const std::vector<fakes::NamedCurve> curves = Curves(runs, run);
   ASSERT_EQ(curves.size(), 1u);
   EXPECT_THAT(curves[0].curve.steps, ElementsAre(1, 2, 3, 5, 6));
   EXPECT_EQ(curves[0].curve.values[0], 0.1);
@@ -127,7 +120,7 @@ TEST(StoreTest, DefaultCurveFollowsLineage) {
   ASSERT_TRUE(
       runs.Append(second.id, 1, {SeriesRecord({"loss"}), StepRecord(3, {31}), StepRecord(4, {41})})
           .ok());
-  const std::vector<NamedCurve> curves = Curves(runs, run);
+  const std::vector<fakes::NamedCurve> curves = Curves(runs, run);
   EXPECT_THAT(curves[0].curve.steps, ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(curves[0].curve.values, ElementsAre(10, 20, 31, 41));
   EXPECT_THAT(Curves(runs, run, {2, 3})[0].curve.values, ElementsAre(20, 31));
@@ -153,7 +146,7 @@ TEST(StoreTest, ALineageOfThreeAttemptsIsOneCurveAndOneSummary) {
       << "a step that its checkpoint has already";
   ASSERT_TRUE(runs.Append(third.id, 1, {SeriesRecord({"loss"}), StepRecord(4, {5})}).ok());
 
-  const std::vector<NamedCurve> curves = Curves(runs, run);
+  const std::vector<fakes::NamedCurve> curves = Curves(runs, run);
   EXPECT_EQ(curves[0].name, "loss");
   EXPECT_THAT(curves[0].curve.steps, ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(curves[0].curve.values, ElementsAre(10, 20, 30, 5));
@@ -429,7 +422,7 @@ TEST(StoreTest, TheFirstSchemaIsUpgradedWithEverythingInItAndItsRunGoesOn) {
     EXPECT_FALSE(run.summary().has_memory_bytes());
     EXPECT_FALSE(run.summary().has_validation_loss());
     EXPECT_EQ(run.attempts(0).checkpoint_step(), 3);
-    const auto curves = ReadDefaultCurves(database, id, {"loss"}, {}).value();
+    const auto curves = fakes::ReadCurves(database, id).value();
     EXPECT_EQ(curves[0].curve.values[0], 4.25);
     EXPECT_TRUE(std::isnan(curves[0].curve.values[1]));
     EXPECT_EQ(curves[0].curve.values[2], 3);
