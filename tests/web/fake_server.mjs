@@ -46,6 +46,7 @@ export function scriptedRun(index, displayName, experiment, spec, loss, norm, mo
     loss,
     norm,
     points: { loss: { steps: [], values: [] }, gradient_norm: { steps: [], values: [] } },
+    abandoned: {}, // points by attempt
     failAt: undefined,
     ...more,
   };
@@ -177,7 +178,8 @@ export class FakeServer {
       remainingSeconds: ((steps - step) * this.stepMilliseconds) / 1000,
     };
     one.run = { ...one.run, progress };
-    this.publish('points', { run: one.run.id, attempt: 1, columns });
+    const attempt = one.run.attempts.at(-1).number;
+    this.publish('points', { run: one.run.id, attempt, columns });
     if (step % 5 === 0) this.publish('progress', { run: one.run.id, progress });
     const diverged = !Number.isFinite(one.loss(step));
     if (step < steps && step !== one.failAt && !diverged) return;
@@ -201,6 +203,54 @@ export class FakeServer {
     this.publish('end', { run: one.run });
   }
 
+  remove(one) {
+    this.runs.delete(one.run.id);
+    this.publish('deleted', { run: one.run.id });
+  }
+
+  /** As `normlab retry`: queued again, and then trained from a checkpoint by another attempt. */
+  retry(one, resumedFromStep) {
+    const last = one.run.attempts.at(-1);
+    one.abandoned[last.number] = one.points;
+    one.points = Object.fromEntries(
+      Object.entries(one.points).map(([name, { steps, values }]) => {
+        const keep = steps.filter((step) => step <= resumedFromStep).length;
+        return [name, { steps: steps.slice(0, keep), values: values.slice(0, keep) }];
+      }),
+    );
+    const { endTime, endReason, ...run } = one.run;
+    one.run = {
+      ...run,
+      state: 'STATE_QUEUED',
+      attempts: [...run.attempts.slice(0, -1), { ...last, lastStep: run.progress.step }],
+      progress: { ...run.progress, step: String(resumedFromStep) },
+    };
+    this.publish('run', one.run);
+    const attempt = {
+      number: last.number + 1,
+      resumedFromStep: String(resumedFromStep),
+      resumedFromAttempt: last.number,
+    };
+    one.run = { ...one.run, state: 'STATE_RUNNING', attempts: [...one.run.attempts, attempt] };
+    one.failAt = undefined;
+    this.publish('run', one.run);
+    this.publish('attempt', { run: one.run.id, attempt });
+  }
+
+  // Newest first; a token is the id of the last run of its page.
+  page(url) {
+    const size = Number(url.searchParams.get('page_size') ?? 50);
+    const token = url.searchParams.get('page_token');
+    const all = [...this.runs.values()]
+      .map((one) => one.run)
+      .filter((run) => !run.archived)
+      .sort((a, b) => (a.id < b.id ? 1 : -1));
+    const rest = all.filter((run) => token === null || run.id < token);
+    const runs = rest.slice(0, size);
+    const nextPageToken = rest.length > size ? runs.at(-1).id : '';
+    return { runs, nextPageToken, totalSize: String(all.length) };
+  }
+
   publish(name, data) {
     const entry = { sequence: ++this.sequence, name, data };
     this.log.push(entry);
@@ -222,8 +272,7 @@ export class FakeServer {
       return refuse(401, 'UNAUTHENTICATED', 'a token is needed');
     }
     const path = url.pathname.slice('/api/v1'.length);
-    if (path === '/runs')
-      return json(200, { runs: [...this.runs.values()].map((one) => one.run).reverse() });
+    if (path === '/runs') return json(200, this.page(url));
     if (path === '/me') return json(200, { name: 'lab1', role: 'admin' });
     if (path === '/experiments') return json(200, { experiments: this.experiments });
     if (path === '/events') return this.watch(url, request, response);
@@ -233,7 +282,7 @@ export class FakeServer {
     if (!what) return json(200, one.run);
     const columns = {};
     for (const name of url.searchParams.get('names').split(',')) {
-      const { steps, values } = one.points[name];
+      const { steps, values } = pointsOf(one, name, url.searchParams);
       const bad = values.flatMap((value, index) =>
         typeof value === 'string' ? [steps[index]] : [],
       );
@@ -256,8 +305,8 @@ export class FakeServer {
     if (resume) {
       for (const entry of this.log) if (entry.sequence > Number(resume)) send(watcher, entry);
     } else {
-      // As the real one: only the last of a batch has an id.
-      const states = [...this.runs.values()].map((one) => one.run);
+      // As the real one: the latest runs, and only the last of a batch has an id.
+      const states = [...this.runs.values()].map((one) => one.run).slice(-200);
       states.forEach((data, index) => {
         const sequence = index === states.length - 1 ? this.sequence : undefined;
         send(watcher, { sequence, name: 'run', data });
@@ -280,6 +329,14 @@ export class FakeServer {
       response.writeHead(404).end();
     }
   }
+}
+
+function pointsOf(one, name, query) {
+  const { steps, values } = (one.abandoned[query.get('attempt')] ?? one.points)[name];
+  const from = steps.findIndex((step) => step >= Number(query.get('from') ?? 0));
+  return from < 0
+    ? { steps: [], values: [] }
+    : { steps: steps.slice(from), values: values.slice(from) };
 }
 
 function send(watcher, { sequence, name, data }) {

@@ -6,6 +6,7 @@ import type {
 import type { RunJson } from '../gen/normlab/v1/run_pb';
 import type { ListRunsResponseJson } from '../gen/normlab/v1/run_service_pb';
 import type { ExchangeLoginCodeResponseJson, UserJson } from '../gen/normlab/v1/user_service_pb';
+import type { AbandonedPart } from '../state/lineage';
 import type { SeriesAnswer } from './events';
 
 export class ApiError extends Error {
@@ -24,9 +25,11 @@ export class Client {
     private readonly onUnauthorized: () => void,
   ) {}
 
-  async listRuns(): Promise<RunJson[]> {
-    const answer: ListRunsResponseJson = await this.get('/runs?page_size=1000');
-    return answer.runs ?? [];
+  /** A page of runs, newest first; `pageToken` is the `nextPageToken` of the page before. */
+  listRuns(pageSize: number, pageToken = ''): Promise<ListRunsResponseJson> {
+    const query = new URLSearchParams({ page_size: String(pageSize) });
+    if (pageToken !== '') query.set('page_token', pageToken);
+    return this.get(`/runs?${query}`);
   }
 
   getRun(id: string): Promise<RunJson> {
@@ -42,13 +45,16 @@ export class Client {
     return this.get('/me');
   }
 
+  /** `part`: of one attempt instead of the default curve. */
   async readSeries(
     run: string,
     names: readonly string[],
     maxPoints: number,
     signal: AbortSignal,
+    part?: AbandonedPart,
   ): Promise<Record<string, SeriesAnswer>> {
-    const query = `names=${names.map(encodeURIComponent).join()}&max_points=${maxPoints}`;
+    let query = `names=${names.map(encodeURIComponent).join()}&max_points=${maxPoints}`;
+    if (part) query += `&attempt=${part.attempt}&from=${part.from}`;
     const answer: { columns?: Record<string, SeriesAnswer> } = await this.get(
       `/runs/${encodeURIComponent(run)}/series?${query}`,
       signal,

@@ -104,6 +104,26 @@ describe('EventStream', () => {
     stream.stop();
   });
 
+  it('takes a notice back when the next connection has none', async () => {
+    const { stream, connections, heard, until } = scripted();
+    const notice = 'event: notice\ndata: {"problems":["the disk is full"]}\n\n';
+    stream.watch([]);
+    await until(() => connections.length === 1);
+    connections[0]?.say(notice + run(1));
+    await until(() => heard.includes('events notice,run'));
+    connections[0]?.end();
+    await until(() => connections.length === 2);
+    connections[1]?.say(notice);
+    await until(() => heard.at(-1) === 'events notice');
+    connections[1]?.end();
+    await until(() => connections.length === 3);
+    connections[2]?.say(run(2));
+    await until(() => heard.at(-1) === 'events notice,run');
+    connections[2]?.say(run(3));
+    await until(() => heard.at(-1) === 'events run');
+    stream.stop();
+  });
+
   it('covers runs named later at once, since it resumes where it is', async () => {
     const { stream, connections, heard, until } = scripted();
     stream.watch([]);

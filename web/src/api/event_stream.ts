@@ -48,6 +48,9 @@ export class EventStream {
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
   private silenceTimer: ReturnType<typeof setTimeout> | undefined;
   private heardAt = 0;
+  /** Nothing has come by this connection yet. */
+  private isNew = false;
+  private toldOfProblems = false;
   private failures = 0;
   private offlineSince: number | undefined;
   private stopped = false;
@@ -141,6 +144,7 @@ export class EventStream {
   }
 
   private accepted(): void {
+    this.isNew = true;
     this.offlineSince = undefined;
     if (this.resumeToken !== undefined && this.missed) {
       this.missed = false;
@@ -151,11 +155,12 @@ export class EventStream {
 
   private take(messages: SseMessage[]): void {
     const hadPlace = this.resumeToken !== undefined;
-    const events: StreamEvent[] = [];
+    const events: StreamEvent[] = this.staleNotice(messages);
     for (const message of messages) {
       if (message.event === 'error') throw this.problem(JSON.parse(message.data));
       if (message.id) this.resumeToken = message.id;
       const event = decodeEvent(message);
+      if (event?.kind === 'notice') this.toldOfProblems = event.problems.length > 0;
       if (event) events.push(event);
     }
     if (events.length > 0) this.listener.events(events);
@@ -163,6 +168,17 @@ export class EventStream {
     this.missed = false;
     this.listener.covered(this.runs);
     if (this.runs.length > 0) this.connect();
+  }
+
+  // What is wrong comes first of all. So if something else does, what was wrong before the
+  // connection was lost is no more.
+  private staleNotice(messages: SseMessage[]): StreamEvent[] {
+    const [first] = messages;
+    if (!this.isNew || !first) return [];
+    this.isNew = false;
+    if (!this.toldOfProblems || first.event === 'notice') return [];
+    this.toldOfProblems = false;
+    return [{ kind: 'notice', problems: [] }];
   }
 
   private async refused(response: Response, connection: AbortController): Promise<void> {

@@ -21,10 +21,14 @@ export type StreamEvent =
   | { kind: 'points'; run: string; attempt: number; columns: Record<string, WireColumn> }
   | { kind: 'progress'; run: string; progress: ProgressJson; summary?: SummaryJson }
   | { kind: 'gap'; run: string; nextStep: number }
-  | { kind: 'end'; run: RunJson };
+  | { kind: 'end'; run: RunJson }
+  | { kind: 'deleted'; run: string }
+  /** What is wrong with the server, one sentence a problem; none: all is well again. */
+  | { kind: 'notice'; problems: string[] };
 
-/** The run that an event is about. */
+/** The run that an event is about; '' for a notice. */
 export function runOf(event: StreamEvent): string {
+  if (event.kind === 'notice') return '';
   return event.kind === 'run' || event.kind === 'end' ? (event.run.id ?? '') : event.run;
 }
 
@@ -54,6 +58,10 @@ export function decodeEvent(message: SseMessage): StreamEvent | undefined {
         attempt: data.attempt ?? 1,
         columns: data.columns ?? {},
       };
+    case 'deleted':
+      return { kind: 'deleted', run: data.run ?? '' };
+    case 'notice':
+      return { kind: 'notice', problems: data.problems ?? [] };
     default:
       return undefined;
   }

@@ -79,6 +79,29 @@ describe('StreamHub', () => {
     expect(one.got.filter((m) => m.type === 'covered' && m.runs.length > 0)).toHaveLength(1);
   });
 
+  it('names no run that was deleted, and tells pages that come later of problems', () => {
+    const { hub, made, open } = scripted();
+    const [one, two, three] = [open('one'), open('two'), open('three')];
+    one.say({ type: 'hello', token: 't' });
+    one.say({ type: 'watch', runs: ['a', 'b'] });
+    hub.events([
+      { kind: 'deleted', run: 'a' },
+      { kind: 'notice', problems: ['the disk is full'] },
+    ]);
+    expect(made[0]?.watched.at(-1)).toEqual(['b']);
+    two.say({ type: 'hello', token: 't' });
+    expect(two.got).toContainEqual({
+      type: 'events',
+      events: [{ kind: 'notice', problems: ['the disk is full'] }],
+    });
+    hub.events([{ kind: 'notice', problems: [] }]);
+    three.say({ type: 'hello', token: 't' });
+    expect(three.got.at(-1)).toEqual({
+      type: 'events',
+      events: [{ kind: 'notice', problems: [] }],
+    });
+  });
+
   it('forgets a page that fell silent, and asks who it is when it returns', () => {
     const { open, made, pass } = scripted();
     const [one, two] = [open('one'), open('two')];

@@ -46,6 +46,7 @@ export class StreamHub implements StreamListener {
   private stream: Stream | undefined;
   private token = '';
   private lastStatus: StreamStatus = { kind: 'connecting' };
+  private lastNotice: StreamEvent | undefined;
   private readonly coveredRuns = new Set<string>();
 
   constructor(
@@ -65,6 +66,7 @@ export class StreamHub implements StreamListener {
       this.pages.set(key, { send, runs: new Set(), heard: this.now() });
       this.useToken(message.token);
       send({ type: 'status', status: this.lastStatus });
+      if (this.lastNotice) send({ type: 'events', events: [this.lastNotice] });
     } else if (!page) {
       if (message.type !== 'bye') send({ type: 'who' });
     } else if (message.type === 'bye') {
@@ -78,6 +80,10 @@ export class StreamHub implements StreamListener {
   }
 
   events(events: StreamEvent[]): void {
+    for (const event of events) {
+      if (event.kind === 'notice') this.lastNotice = event;
+      if (event.kind === 'deleted') this.forgetRun(event.run);
+    }
     for (const page of this.pages.values()) {
       const wanted = events.filter(
         (event) => event.kind !== 'points' || page.runs.has(runOf(event)),
@@ -108,6 +114,7 @@ export class StreamHub implements StreamListener {
     this.stream?.stop();
     this.token = token;
     this.coveredRuns.clear();
+    this.lastNotice = undefined;
     this.lastStatus = { kind: 'connecting' };
     this.stream = this.makeStream({ token }, this);
     this.rewatch();
@@ -118,6 +125,12 @@ export class StreamHub implements StreamListener {
     const already = runs.filter((run) => this.coveredRuns.has(run));
     this.rewatch();
     if (already.length > 0) page.send({ type: 'covered', runs: already });
+  }
+
+  // A page that is frozen goes on wanting it; the server would refuse the whole stream for that.
+  private forgetRun(run: string): void {
+    for (const page of this.pages.values()) page.runs.delete(run);
+    this.rewatch();
   }
 
   private rewatch(): void {

@@ -116,15 +116,20 @@ function draw(plot: CurvePlot | undefined, live: Live, series: DrawnSeries): voi
     drawn.map((run) => live.curves.curve(run)?.series.get(name));
   const curves = curvesOf(series);
   const others = drawnSeries.filter((name) => name !== series).flatMap(curvesOf);
-  const data = chartData(curves, others);
+  const abandoned = drawn.flatMap((run) =>
+    live.curves.abandoned(run).map((curve) => ({ run, series: curve.series.get(series) })),
+  );
+  const data = chartData([...curves, ...abandoned.map((one) => one.series)], others);
   plot?.show(
     {
       steps: data.steps,
       range,
-      lines: drawn.map((run, index) => ({
+      // What attempts left behind comes after all curves, which `highlight` counts.
+      lines: [...drawn, ...abandoned.map(({ run }) => run)].map((run, index) => ({
         look: looks.get(run) ?? fallbackLook,
+        faint: index >= drawn.length,
         values: data.values[index] ?? [],
-        marks: data.marks[index] ?? [],
+        marks: index < drawn.length ? (data.marks[index] ?? []) : [],
         badStep: curves[index]?.firstNonFiniteStep,
       })),
     },

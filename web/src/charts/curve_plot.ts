@@ -9,6 +9,8 @@ import type { LineLook } from './palette';
 
 export interface PlotLine {
   look: LineLook;
+  /** Drawn faintly, and without a point under the cursor. */
+  faint: boolean;
   values: (number | null | undefined)[];
   marks: NonFinitePoint[];
   /** First step with a value that is not finite. */
@@ -43,7 +45,9 @@ export class CurvePlot {
   /** Draws; `theme` says when the colours of the page have changed. */
   show(content: PlotContent, theme: string): void {
     this.content = content;
-    const looks = content.lines.map((line) => `${line.look.colour}${line.look.dash ?? ''}`);
+    const looks = content.lines.map(
+      ({ look, faint }) => `${look.colour}${look.dash ?? ''}${faint ? ' faint' : ''}`,
+    );
     const shape = `${theme} ${looks.join()}`;
     if (this.plot && shape === this.shape) {
       this.plot.setData(this.data());
@@ -87,6 +91,7 @@ export class CurvePlot {
   private indexAt(line: number, index: number): number | null {
     const values = this.content.lines[line]?.values;
     if (!values) return index; // the x axis itself
+    if (this.content.lines[line]?.faint) return null;
     let at = index;
     while (at >= 0 && values[at] === undefined) at--;
     if (at < 0 || values[at] === null) return null;
@@ -150,8 +155,9 @@ export class CurvePlot {
       ],
       series: [
         {},
-        ...this.content.lines.map(({ look }) => ({
-          stroke: look.colour,
+        ...this.content.lines.map(({ look, faint }) => ({
+          // Not by `alpha`, which uPlot sets itself when a line is highlighted.
+          stroke: faint ? `${look.colour}40` : look.colour,
           width: 1.5,
           ...(look.dash ? { dash: look.dash } : {}),
           points: { space: 24, size: 5 },

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ApiError } from '../api/client';
 import type { SeriesAnswer, StreamEvent } from '../api/events';
 import { CurveStore } from './curve_store';
+import type { AbandonedPart } from './lineage';
 
 type Answer = Record<string, SeriesAnswer>;
 
@@ -17,15 +18,23 @@ function points(run: string, steps: number[], attempt = 1): StreamEvent {
 
 /** A server whose answers the test gives by hand. */
 function scripted() {
-  const asked: { run: string; resolve(a: Answer): void; reject(e: Error): void }[] = [];
+  interface Asked {
+    run: string;
+    part: AbandonedPart | undefined;
+    resolve(a: Answer): void;
+    reject(e: Error): void;
+  }
+  const asked: Asked[] = [];
+  const abandoned: AbandonedPart[] = [];
   const missing: string[] = [];
   let attempt = 1;
   const store = new CurveStore(
     {
-      readSeries: (run) =>
+      readSeries: (run, _signal, part) =>
         new Promise((resolve, reject) => {
-          asked.push({ run, resolve, reject });
+          asked.push({ run, part, resolve, reject });
         }),
+      abandonedParts: () => abandoned,
       latestAttempt: () => attempt,
       missing: (run) => missing.push(run),
     },
@@ -33,7 +42,15 @@ function scripted() {
   );
   const settle = () => new Promise((resolve) => setTimeout(resolve, 0));
   const held = (run: string) => store.curve(run)?.series.get('loss')?.steps;
-  return { store, asked, missing, settle, held, setAttempt: (n: number) => (attempt = n) };
+  return {
+    store,
+    asked,
+    abandoned,
+    missing,
+    settle,
+    held,
+    setAttempt: (n: number) => (attempt = n),
+  };
 }
 
 describe('CurveStore', () => {
@@ -78,6 +95,31 @@ describe('CurveStore', () => {
     asked[1]?.resolve(answer([1]));
     await settle();
     expect(held('a')).toEqual([1, 2]);
+  });
+
+  it('reads what attempts left behind, each once', async () => {
+    const { store, asked, abandoned, settle, held, setAttempt } = scripted();
+    store.keep(['a']);
+    store.covered(['a']);
+    asked[0]?.resolve(answer([1, 2, 3]));
+    await settle();
+    expect(store.abandoned('a')).toEqual([]);
+    setAttempt(2);
+    abandoned.push({ attempt: 1, from: 2 });
+    store.takeEvent({ kind: 'attempt', run: 'a', attempt: { number: 2, resumedFromStep: '1' } });
+    expect(asked.slice(1).map((one) => one.part)).toEqual([undefined, { attempt: 1, from: 2 }]);
+    asked[1]?.resolve(answer([1]));
+    asked[2]?.resolve(answer([2, 3]));
+    await settle();
+    expect(held('a')).toEqual([1]);
+    const left = () => store.abandoned('a').map((curve) => curve.series.get('loss')?.steps);
+    expect(left()).toEqual([[2, 3]]);
+    store.reset();
+    store.covered(['a']);
+    expect(asked).toHaveLength(4); // the curve again, and not what cannot have changed
+    asked[3]?.resolve(answer([1, 2]));
+    await settle();
+    expect(left()).toEqual([[2, 3]]);
   });
 
   it('reads again when a run ended beyond what the page holds', async () => {

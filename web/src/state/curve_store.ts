@@ -4,13 +4,20 @@ import { signal } from '@preact/signals';
 import { ApiError } from '../api/client';
 import { runOf, type SeriesAnswer, type StreamEvent } from '../api/events';
 import { Curve } from './curve';
+import type { AbandonedPart } from './lineage';
 
 /** Series that the page draws, and so the ones that it keeps. */
 export const drawnSeries = ['loss', 'gradient_norm'] as const;
 export type DrawnSeries = (typeof drawnSeries)[number];
 
 export interface CurveSource {
-  readSeries(run: string, signal: AbortSignal): Promise<Record<string, SeriesAnswer>>;
+  /** `part`: only what an attempt left behind, instead of the default curve. */
+  readSeries(
+    run: string,
+    signal: AbortSignal,
+    part?: AbandonedPart,
+  ): Promise<Record<string, SeriesAnswer>>;
+  abandonedParts(run: string): AbandonedPart[];
   /** Number of the run's latest attempt, 0 when it has none or is not known. */
   latestAttempt(run: string): number;
   /** A run that the server does not have. */
@@ -22,6 +29,8 @@ interface Entry {
   shown: Curve;
   /** Collects live points while a history is awaited; replaces `shown` when it comes. */
   next: Curve | undefined;
+  /** What attempts left behind, by what it was read for: it does not change any more. */
+  abandoned: ReadonlyMap<string, Curve>;
   request: AbortController | undefined;
   covered: boolean;
   problem: string;
@@ -54,6 +63,7 @@ export class CurveStore {
       this.entries.set(run, {
         shown: new Curve(),
         next: new Curve(),
+        abandoned: new Map(),
         request: undefined,
         covered: false,
         problem: '',
@@ -64,6 +74,11 @@ export class CurveStore {
 
   curve(run: string): Curve | undefined {
     return this.entries.get(run)?.shown;
+  }
+
+  /** Points that are stored and no part of the run's curve, a curve for each attempt. */
+  abandoned(run: string): Curve[] {
+    return [...(this.entries.get(run)?.abandoned.values() ?? [])];
   }
 
   /** True while a part of the curve is still on its way. */
@@ -143,9 +158,13 @@ export class CurveStore {
     const request = new AbortController();
     entry.request = request;
     const attempt = this.source.latestAttempt(run);
-    this.source.readSeries(run, request.signal).then(
-      (columns) => {
+    Promise.all([
+      this.source.readSeries(run, request.signal),
+      this.readAbandoned(run, entry, request.signal),
+    ]).then(
+      ([columns, abandoned]) => {
         if (entry.request !== request || !entry.next) return;
+        entry.abandoned = abandoned;
         entry.next.setHistory(columns);
         entry.next.beginAttempt(attempt, Number.POSITIVE_INFINITY);
         entry.shown = entry.next;
@@ -167,6 +186,23 @@ export class CurveStore {
         }, retryMilliseconds);
       },
     );
+  }
+
+  private async readAbandoned(
+    run: string,
+    entry: Entry,
+    signal: AbortSignal,
+  ): Promise<Map<string, Curve>> {
+    const read = this.source.abandonedParts(run).map(async (part) => {
+      const key = `${part.attempt} from ${part.from}`;
+      let curve = entry.abandoned.get(key);
+      if (!curve) {
+        curve = new Curve();
+        curve.setHistory(await this.source.readSeries(run, signal, part));
+      }
+      return [key, curve] as const;
+    });
+    return new Map(await Promise.all(read));
   }
 
   private announce(): void {

@@ -9,11 +9,15 @@ import { assignLooks, type LineLook } from '../charts/palette';
 import type { ExperimentJson } from '../gen/normlab/v1/experiment_service_pb';
 import { stepsBehind } from './behind';
 import { CurveStore, drawnSeries } from './curve_store';
+import { abandonedParts } from './lineage';
 import { type Group, groupRuns, RunList } from './run_list';
-import { select, selected, selectionIsMade } from './selection';
+import { deselect, select, selected, selectionIsMade } from './selection';
 
 // More than a chart has pixels across; what lies between is asked for by zooming in.
 const maxPoints = 2000;
+// Of what an attempt left behind, which is drawn faintly.
+const maxAbandonedPoints = 500;
+const pageSize = 200;
 const retryMilliseconds = 3_000;
 
 export class Live implements StreamListener {
@@ -24,6 +28,10 @@ export class Live implements StreamListener {
   readonly listed = signal(false);
   /** Why the lists could not be read, in words; empty when they could. */
   readonly problem = signal('');
+  /** Runs there are, where older ones than those listed are left to `showMore`; else 0. */
+  readonly totalRuns = signal(0);
+  /** What is wrong with the server just now, in sentences. */
+  readonly notices = signal<readonly string[]>([]);
   /** Name of whoever is logged in. */
   readonly user = signal('');
   readonly curves: CurveStore;
@@ -51,6 +59,7 @@ export class Live implements StreamListener {
   /** Runs and experiments that were asked for one by one, so that each is asked for once. */
   private readonly asked = new Set<string>();
   private adopted: Group | undefined;
+  private wantedRuns = pageSize;
   private readonly stopEffects: (() => void)[];
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -60,7 +69,11 @@ export class Live implements StreamListener {
   ) {
     this.client = new Client(token, onUnauthorized);
     this.curves = new CurveStore({
-      readSeries: (run, signal) => this.client.readSeries(run, drawnSeries, maxPoints, signal),
+      readSeries: (run, signal, part) => {
+        const points = part ? maxAbandonedPoints : maxPoints;
+        return this.client.readSeries(run, drawnSeries, points, signal, part);
+      },
+      abandonedParts: (run) => abandonedParts(this.runs.peek(run)?.attempts ?? []),
       latestAttempt: (run) =>
         Math.max(0, ...(this.runs.peek(run)?.attempts ?? []).map((a) => a.number ?? 0)),
       missing: () => this.readLists(),
@@ -95,8 +108,10 @@ export class Live implements StreamListener {
   events(events: StreamEvent[]): void {
     batch(() => {
       for (const event of events) {
-        this.runs.takeEvent(event);
+        const gone = this.runs.takeEvent(event);
+        if (gone !== undefined) deselect(gone);
         this.curves.takeEvent(event);
+        if (event.kind === 'notice') this.notices.value = event.problems;
         if (event.kind === 'run') this.readUnlistedExperiment(event.run.experiment);
       }
     });
@@ -116,16 +131,38 @@ export class Live implements StreamListener {
     this.readLists();
   }
 
+  showMore(): void {
+    this.wantedRuns *= 2;
+    this.readLists();
+  }
+
+  // Page by page from the newest on: what is added meanwhile comes by the event stream, and a
+  // token goes on behind the last run of its page, so none is lost or comes twice.
+  private async readRuns(): Promise<void> {
+    let token = '';
+    const listed: string[] = [];
+    const mark = this.runs.mark();
+    do {
+      const page = await this.client.listRuns(pageSize, token);
+      token = page.nextPageToken ?? '';
+      const runs = page.runs ?? [];
+      for (const run of runs) if (run.id) listed.push(run.id);
+      batch(() => {
+        this.runs.takeList(runs, mark);
+        this.totalRuns.value = token === '' ? 0 : Number(page.totalSize ?? 0);
+      });
+    } while (token !== '' && listed.length < this.wantedRuns);
+    this.runs.keepListed(listed, mark, token === '' ? '' : (listed.at(-1) ?? ''));
+  }
+
   private readLists(): void {
     clearTimeout(this.retryTimer);
-    const mark = this.runs.mark();
-    Promise.all([this.client.listRuns(), this.client.listExperiments(), this.client.getMe()]).then(
-      ([runs, experiments, me]) =>
+    Promise.all([this.readRuns(), this.client.listExperiments(), this.client.getMe()]).then(
+      ([, experiments, me]) =>
         batch(() => {
           this.asked.clear();
           this.experiments.value = new Map(experiments.map((one) => [one.id ?? '', one]));
           this.user.value = me.name ?? '';
-          this.runs.takeList(runs, mark, true);
           this.listed.value = true;
           this.problem.value = '';
         }),
@@ -157,7 +194,7 @@ export class Live implements StreamListener {
       this.asked.add(id);
       const mark = this.runs.mark();
       this.client.getRun(id).then(
-        (run) => this.runs.takeList([run], mark, false),
+        (run) => this.runs.takeList([run], mark),
         () => undefined, // not there (any more): it is simply not drawn
       );
     }

@@ -4,7 +4,7 @@ import { groupRuns, RunList } from './run_list';
 describe('RunList', () => {
   it('lists newest first', () => {
     const list = new RunList();
-    list.takeList([{ id: '01A' }, { id: '01C' }], 0, true);
+    list.takeList([{ id: '01A' }, { id: '01C' }], 0);
     list.takeEvent({ kind: 'run', run: { id: '01B' } });
     expect(list.ids.value).toEqual(['01C', '01B', '01A']);
   });
@@ -13,24 +13,69 @@ describe('RunList', () => {
     const list = new RunList();
     const mark = list.mark();
     list.takeEvent({ kind: 'end', run: { id: '01A', state: 'STATE_SUCCEEDED' } });
-    list.takeList([{ id: '01A', state: 'STATE_RUNNING' }], mark, true);
+    list.takeList([{ id: '01A', state: 'STATE_RUNNING' }], mark);
     expect(list.get('01A')?.state).toBe('STATE_SUCCEEDED');
-    list.takeList([{ id: '01A', state: 'STATE_FAILED' }], list.mark(), true);
+    list.takeList([{ id: '01A', state: 'STATE_FAILED' }], list.mark());
     expect(list.get('01A')?.state).toBe('STATE_FAILED');
   });
 
   it('forgets runs that a whole list lacks, but not one that came meanwhile', () => {
     const list = new RunList();
-    list.takeList([{ id: '01A' }], 0, true);
+    list.takeList([{ id: '01A' }], 0);
     const mark = list.mark();
     list.takeEvent({ kind: 'run', run: { id: '01B' } });
-    list.takeList([], mark, true);
+    list.keepListed([], mark, '');
     expect(list.ids.value).toEqual(['01B']);
+  });
+
+  it('forgets only in the part that a list covers', () => {
+    const list = new RunList();
+    list.takeList([{ id: '01A' }, { id: '01B' }, { id: '01C' }, { id: '01D' }], 0);
+    list.keepListed(['01D', '01B'], list.mark(), '01B');
+    expect(list.ids.value).toEqual(['01D', '01B', '01A']);
+    list.takeList([{ id: '01E' }], list.mark());
+    expect(list.ids.value).toEqual(['01E', '01D', '01B', '01A']);
+  });
+
+  it('neither doubles nor loses a run when pages are read while runs are added', () => {
+    const list = new RunList();
+    const mark = list.mark();
+    list.takeList([{ id: '01C' }, { id: '01B' }], mark);
+    list.takeEvent({ kind: 'run', run: { id: '01D' } });
+    list.takeList([{ id: '01B' }, { id: '01A' }], mark);
+    expect(list.ids.value).toEqual(['01D', '01C', '01B', '01A']);
+  });
+
+  it('drops a deleted run, also from a list that was asked for before', () => {
+    const list = new RunList();
+    list.takeList([{ id: '01A' }], 0);
+    const mark = list.mark();
+    expect(list.takeEvent({ kind: 'deleted', run: '01A' })).toBe('01A');
+    expect(list.takeEvent({ kind: 'deleted', run: '01X' })).toBeUndefined();
+    list.takeList([{ id: '01A' }], mark);
+    expect(list.ids.value).toEqual([]);
+  });
+
+  it('drops a run that is archived, unless somebody asked for it as one', () => {
+    const list = new RunList();
+    list.takeList([{ id: '01A' }], 0);
+    const mark = list.mark();
+    const archived = { kind: 'run', run: { id: '01A', archived: true } } as const;
+    expect(list.takeEvent(archived)).toBe('01A');
+    list.takeList([{ id: '01A' }], mark);
+    expect(list.ids.value).toEqual([]);
+    list.takeList([{ id: '01A', archived: true }], mark);
+    expect(list.takeEvent(archived)).toBeUndefined();
+    expect(list.ids.value).toEqual(['01A']);
+    list.takeEvent({ kind: 'run', run: { id: '01B', archived: true } });
+    expect(list.ids.value).toEqual(['01A']);
+    list.takeEvent({ kind: 'run', run: { id: '01B' } });
+    expect(list.ids.value).toEqual(['01B', '01A']);
   });
 
   it('takes progress and attempts of runs it knows, and ignores others', () => {
     const list = new RunList();
-    list.takeList([{ id: '01A', attempts: [{ number: 1 }] }], 0, true);
+    list.takeList([{ id: '01A', attempts: [{ number: 1 }] }], 0);
     list.takeEvent({ kind: 'progress', run: '01A', progress: { step: '6', steps: '180' } });
     const summary = { finalLoss: 0.5 };
     const progress = { step: '7', steps: '180' };

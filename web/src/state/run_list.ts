@@ -20,36 +20,53 @@ export class RunList {
     return this.runs.get(id)?.peek();
   }
 
-  /** Take before asking for a list, and give to `takeList` with the answer. */
+  /** Take before asking for a list, and give back with the answer. */
   mark(): number {
     return this.clock;
   }
 
-  /** Takes a list; what events said after `mark` is newer than it. `whole`: others are gone. */
-  takeList(list: readonly RunJson[], mark: number, whole: boolean): void {
-    const listed = new Set<string>();
+  /** Takes a list, or a part of one; what events said after `mark` is newer than it. */
+  takeList(list: readonly RunJson[], mark: number): void {
     for (const run of list) {
       if (!run.id) continue;
-      listed.add(run.id);
-      if ((this.changed.get(run.id) ?? 0) <= mark) this.set(run.id, run);
-    }
-    if (whole) {
-      for (const id of this.runs.keys()) {
-        if (!listed.has(id) && (this.changed.get(id) ?? 0) <= mark) this.runs.delete(id);
-      }
+      const isNews = (this.changed.get(run.id) ?? 0) <= mark;
+      // An archived run comes only when an address names it, whatever was said before.
+      if (isNews || (run.archived && !this.runs.has(run.id))) this.set(run.id, run);
     }
     this.updateIds();
   }
 
-  takeEvent(event: StreamEvent): void {
+  /**
+   * Forgets runs that are not `listed`, in a list that was asked for at `mark` and has every run
+   * from the id `from` on ('': every run there is).
+   */
+  keepListed(listed: readonly string[], mark: number, from: string): void {
+    const there = new Set(listed);
+    for (const id of this.runs.keys()) {
+      if (id < from || there.has(id) || (this.changed.get(id) ?? 0) > mark) continue;
+      this.runs.delete(id);
+    }
+    this.updateIds();
+  }
+
+  /**
+   * Takes an event, and returns the id of a run that it takes away: a deleted one, or one that is
+   * archived from now on. One that was archived already is here because somebody asked for it.
+   */
+  takeEvent(event: StreamEvent): string | undefined {
     switch (event.kind) {
       case 'run':
-      case 'end':
-        if (!event.run.id) return;
-        this.set(event.run.id, event.run);
-        this.changed.set(event.run.id, ++this.clock);
+      case 'end': {
+        const { id, archived } = event.run;
+        if (!id) return;
+        if (archived && !this.peek(id)?.archived) return this.remove(id);
+        this.set(id, event.run);
+        this.changed.set(id, ++this.clock);
         this.updateIds();
         return;
+      }
+      case 'deleted':
+        return this.remove(event.run);
       case 'progress':
         this.amend(event.run, (run) => ({
           ...run,
@@ -64,6 +81,14 @@ export class RunList {
         });
         return;
     }
+  }
+
+  // Its time is noted as well: a list that was asked for before still has it.
+  private remove(id: string): string | undefined {
+    this.changed.set(id, ++this.clock);
+    if (!this.runs.delete(id)) return undefined;
+    this.updateIds();
+    return id;
   }
 
   private amend(id: string, change: (run: RunJson) => RunJson): void {

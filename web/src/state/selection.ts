@@ -31,6 +31,11 @@ export function select(runs: readonly string[]): void {
   url.value = { ...url.value, selected: [...new Set(runs)] };
 }
 
+/** Stops drawing a run that is gone. */
+export function deselect(run: string): void {
+  if (selected.peek().includes(run)) select(selected.peek().filter((one) => one !== run));
+}
+
 /** Draws all of these runs, or none of them if all were drawn already. */
 export function toggle(runs: readonly string[]): void {
   const before = selected.peek();

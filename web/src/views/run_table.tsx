@@ -51,6 +51,14 @@ export function RunTable({ live }: { live: Live }) {
           <GroupRows key={group.experiment ?? group.runs[0]} live={live} group={group} />
         ))}
       </table>
+      {live.totalRuns.value > 0 ? (
+        <p class="more secondary">
+          {formatCount(live.runs.ids.value.length)} of {formatCount(live.totalRuns.value)} runs{' '}
+          <button type="button" onClick={() => live.showMore()}>
+            show more
+          </button>
+        </p>
+      ) : null}
     </div>
   );
 }

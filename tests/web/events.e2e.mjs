@@ -1,0 +1,160 @@
+// What happens to runs and to the server while a page looks on, against the fake server:
+//   node events.e2e.mjs DIST ARTEFACTS
+import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import test, { after, before } from 'node:test';
+import { drawnExtent, drawnPoints, openBrowser, seeCharts, until } from './browser.mjs';
+import { FakeServer, scriptedRun } from './fake_server.mjs';
+
+const [dist, artefacts] = process.argv.slice(2);
+mkdirSync(artefacts, { recursive: true });
+
+let browser;
+before(async () => {
+  browser = await openBrowser();
+});
+after(() => browser?.close());
+
+/** A fake server with some runs that have ended, and a page; both gone when test `t` is over. */
+async function open(t, count, options = {}) {
+  const fake = new FakeServer(dist, { stepMilliseconds: 0 });
+  t.after(() => fake.stop());
+  const port = await fake.listen();
+  const runs = Array.from({ length: count }, (_, index) =>
+    scriptedRun(100 + index, `run ${index + 1}`, '', { steps: '20' }, inverse, inverse, options),
+  );
+  fake.add(undefined, runs);
+  if (options.train ?? true) await fake.train(runs);
+  const page = await browser.newPage();
+  t.after(() => page.close());
+  await seeCharts(page);
+  await page.goto(`http://127.0.0.1:${port}/#code=once`);
+  await page.locator('.connection.live').waitFor();
+  return { fake, port, page, runs };
+}
+
+const inverse = (step) => 1 / step;
+const names = (page) => page.locator('tr.run .name').allTextContents();
+const note = (page) => page.locator('[data-series="loss"] .points').textContent();
+
+async function drawAll(page, runs) {
+  await page.evaluate((sel) => {
+    location.hash = `#/runs?sel=${sel}`;
+  }, runs.map((one) => one.run.id).join());
+  await until('all curves', async () => (await drawnPoints(page, 'loss')).length === runs.length);
+  await until('their points', async () => (await note(page)).includes('20 of 20 points'));
+}
+
+test('a deleted run leaves table, charts and selection, also in a page that comes back', async (t) => {
+  const { fake, port, page, runs } = await open(t, 3);
+  await drawAll(page, runs);
+  fake.remove(runs[1]);
+  await until('its row to go', async () => (await names(page)).join() === 'run 3,run 1');
+  await until('its curve to go', async () => (await drawnPoints(page, 'loss')).length === 2);
+  assert.ok(!page.url().includes(runs[1].run.id), page.url());
+
+  await fake.breakOff();
+  await page.getByText('offline since').waitFor();
+  fake.remove(runs[0]);
+  await fake.listen(port);
+  await page.locator('.connection.live').waitFor();
+  await until('its row to go', async () => (await names(page)).join() === 'run 3');
+  await until('its curve to go', async () => (await drawnPoints(page, 'loss')).length === 1);
+  assert.ok(page.url().endsWith(`sel=${runs[2].run.id}`), page.url());
+});
+
+test('an archived run leaves the list, and is there for whoever has its address', async (t) => {
+  const { fake, port, page, runs } = await open(t, 2);
+  await drawAll(page, runs);
+  runs[0].run = { ...runs[0].run, archived: true };
+  fake.publish('run', runs[0].run);
+  await until('its row to go', async () => (await names(page)).join() === 'run 2');
+  assert.ok(!page.url().includes(runs[0].run.id), page.url());
+
+  const other = await browser.newPage();
+  t.after(() => other.close());
+  await other.goto(`http://127.0.0.1:${port}/#/runs?sel=${runs[0].run.id}`);
+  await until('it', async () => (await names(other)).includes('run 1'));
+  await until('its curve', async () => (await note(other)).includes('20 of 20 points'));
+
+  runs[0].run = { ...runs[0].run, archived: false };
+  fake.publish('run', runs[0].run);
+  await until('its row again', async () => (await names(page)).join() === 'run 2,run 1');
+});
+
+test('what is wrong with the server is said in its own words, until it is not', async (t) => {
+  const { fake, port, page, runs } = await open(t, 1);
+  await drawAll(page, runs);
+  const notices = page.locator('.notices li');
+  const problems = [
+    'The disk has 40 MB left; free some, or runs will wait.',
+    '<img src=x onerror=alert(1)> holds the database open (process 4711).',
+  ];
+  fake.publish('notice', { problems });
+  await until('the notices', async () => (await notices.count()) === 2);
+  assert.deepEqual(await notices.allTextContents(), problems);
+  assert.equal(await page.locator('#page img').count(), 0);
+  await page.screenshot({ path: join(artefacts, 'notices.png') });
+  const later = await browser.newPage();
+  t.after(() => later.close());
+  await later.goto(`http://127.0.0.1:${port}/`);
+  await until(
+    'them in a tab opened later',
+    async () => (await later.locator('.notices li').count()) === 2,
+  );
+
+  fake.publish('notice', { problems: problems.slice(0, 1) });
+  await until('one left', async () => (await notices.count()) === 1);
+  fake.publish('notice', { problems: [] });
+  await until('none left', async () => (await page.locator('.notices').count()) === 0);
+  assert.deepEqual([...page.faults, ...later.faults], []);
+});
+
+test('a run that is tried again comes back to life, and what it left behind is faint', async (t) => {
+  const { fake, page, runs } = await open(t, 1, { failAt: 16 });
+  const [one] = runs;
+  await until('its end', async () => (await note(page)).includes('16 of 16 points'));
+  assert.deepEqual(await page.locator('tr.run .state').allTextContents(), ['✕failed']);
+  one.loss = (step) => 3 / step;
+  fake.retry(one, 8);
+  await page.getByText('running').first().waitFor();
+  await until('the curve cut back', async () => (await note(page)).includes('8 of 8 points'));
+  for (let step = 9; step <= 12; step++) fake.step(one, step);
+  await until('new points', async () => (await note(page)).includes('12 of 12 points'));
+  const steps = (from, to, value) =>
+    Array.from({ length: to - from + 1 }, (_, index) => [from + index, value(from + index)]);
+  await until('both lines', async () => (await drawnPoints(page, 'loss')).length === 2);
+  assert.deepEqual(await drawnPoints(page, 'loss'), [
+    [...steps(1, 8, inverse), ...steps(9, 12, (step) => 3 / step)],
+    steps(9, 16, inverse),
+  ]);
+  assert.ok((await drawnExtent(page, 'loss', '#2563eb')).columns > 0);
+  await page.screenshot({ path: join(artefacts, 'retried.png') });
+  for (let step = 13; step <= 20; step++) fake.step(one, step);
+  await until('its end', async () => (await note(page)).includes('20 of 20 points'));
+  assert.equal((await drawnPoints(page, 'loss')).length, 2);
+  assert.deepEqual(page.faults, []);
+});
+
+test('a long list comes page by page, while runs are added, each once', async (t) => {
+  const { fake, page, runs } = await open(t, 450, { train: false });
+  const ids = () =>
+    page.locator('tr.run').evaluateAll((rows) => rows.map((row) => row.dataset.run));
+  await until('the first page', async () => (await ids()).length === 200);
+  await page.getByText('200 of 450 runs').waitFor();
+  fake.add(undefined, [
+    scriptedRun(900, 'added 1', '', { steps: '20' }, inverse, inverse),
+    scriptedRun(901, 'added 2', '', { steps: '20' }, inverse, inverse),
+  ]);
+  await page.getByRole('button', { name: 'show more' }).click();
+  await until('more', async () => (await ids()).length >= 400);
+  fake.add(undefined, [scriptedRun(902, 'added 3', '', { steps: '20' }, inverse, inverse)]);
+  await page.getByRole('button', { name: 'show more' }).click();
+  await until('all', async () => (await ids()).length === 453);
+  const all = await ids();
+  assert.deepEqual(all, [...fake.runs.keys()].sort().reverse());
+  assert.equal(new Set(all).size, 453);
+  assert.equal(await page.getByRole('button', { name: 'show more' }).count(), 0);
+  assert.equal(runs.length, 450);
+});
