@@ -195,7 +195,7 @@ describe('stepNote', () => {
       [9, 1],
     ]);
     const both = [...alone, { name: 'b', series: other }, { name: 'c', series: undefined }];
-    expect(stepNote(3, both)).toBe('step 3: NaN (a), no point (b)');
+    expect(stepNote(3, both)).toBe('step 3: NaN (\u2068a\u2069), no point (\u2068b\u2069)');
   });
 
   it('does not call missing what was only thinned away', () => {

@@ -1,6 +1,6 @@
 // What is written below a chart: how many points there are and how many of them are drawn, and in
 // words what the curves cannot show at the step under the cursor.
-import { exactWord, formatCount } from '../format/format';
+import { exactWord, formatCount, isolated } from '../format/format';
 import type { Series } from '../state/curve';
 
 export function pointNote(curves: readonly Series[]): string {
@@ -52,7 +52,7 @@ export function stepNote(step: number | undefined, curves: readonly NamedSeries[
   const parts = curves.flatMap(({ name, series }) => {
     const word = series ? wordAt(series, step) : '';
     if (word === '') return [];
-    return [curves.length === 1 ? word : `${word} (${name})`];
+    return [curves.length === 1 ? word : `${word} (${isolated(name)})`];
   });
   return parts.length > 0 ? `step ${formatCount(step)}: ${parts.join(', ')}` : '';
 }

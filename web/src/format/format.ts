@@ -24,6 +24,11 @@ export function exactWord(value: number): string {
   return value > 0 ? '+Infinity' : `${minus}Infinity`;
 }
 
+/** A name inside other text: marks of direction in it end with it (U+2068, U+2069). */
+export function isolated(name: string): string {
+  return `\u2068${name}\u2069`;
+}
+
 /** A setting, exactly but short: 2e-3, 0.05, 12. */
 export function formatSetting(value: number | string | boolean | undefined): string {
   if (typeof value !== 'number') return value === undefined ? '' : String(value);

@@ -41,7 +41,7 @@ describe('the text of a run', () => {
   it('names the run that another waits for', () => {
     const id = '01M8MM6194DZ9BH7508HABCDEF';
     const run = { state: 'STATE_QUEUED', waitReason: `waits for ${id} on cpu:0` } as const;
-    expect(noteText(run, () => 'Pre-Norm')).toBe('waits for Pre-Norm on cpu:0');
+    expect(noteText(run, () => 'Pre-Norm')).toBe('waits for \u2068Pre-Norm\u2069 on cpu:0');
     expect(noteText(run)).toBe('waits for run ABCDEF on cpu:0');
   });
 });

@@ -1,7 +1,7 @@
 // What a run's row says in words.
 
 import type { RunJson } from '../gen/normlab/v1/run_pb';
-import { formatCount, formatDuration, formatTime, formatUtc } from './format';
+import { formatCount, formatDuration, formatTime, formatUtc, isolated } from './format';
 import { stateLook } from './state';
 
 /** 142/180. `held`: the last step of the curve, where the page has it. */
@@ -40,7 +40,10 @@ export function noteText(run: RunJson, nameOf: NameOf = () => undefined): string
 
 // People know runs by name; 26 characters of an id say nothing, and no more of it than six is shown.
 function withNames(text: string, nameOf: NameOf): string {
-  return text.replace(/\b[0-9A-HJKMNP-TV-Z]{26}\b/g, (id) => nameOf(id) ?? `run ${id.slice(-6)}`);
+  return text.replace(/\b[0-9A-HJKMNP-TV-Z]{26}\b/g, (id) => {
+    const name = nameOf(id);
+    return name === undefined ? `run ${id.slice(-6)}` : isolated(name);
+  });
 }
 
 // Time with a device: what a run waited, or was paused, does not count.

@@ -69,12 +69,13 @@ function Selection({ live, drawn }: { live: Live; drawn: readonly string[] }) {
   if (!only) return <span>{formatCount(drawn.length)} runs</span>;
   const look = stateLook(only.state);
   return (
-    <span>
-      <b>{only.displayName}</b>{' '}
+    <span class="only">
+      <b title={only.displayName}>{only.displayName}</b>
       <span class={`state ${look.word.replace(' ', '-')}`}>
         {look.glyph} {look.word}
-      </span>{' '}
-      {progressText(only)} <span class="secondary">{details(only)}</span>
+      </span>
+      <span>{progressText(only)}</span>
+      <span class="secondary">{details(only)}</span>
     </span>
   );
 }
