@@ -9,6 +9,7 @@
 #include "client/run_ref.h"
 #include "client/term/live_view.h"
 #include "client/term/table.h"
+#include "server/domain/filter_fields.h"
 #include "server/domain/settings.h"
 #include "server/export/number_text.h"
 
@@ -25,6 +26,7 @@ struct Options {
   std::string order_by;
   int limit = 50;
   bool all = false;
+  bool fields = false;
 };
 
 // "running", "STATE_RUNNING", "timed-out": any spelling of a state.
@@ -47,16 +49,16 @@ std::string OptionalNumber(bool present, double value) {
 }
 
 Table RunTable(const std::vector<Run>& runs) {
-  std::vector<Table::Column> columns({{"id"},
-                                      {"state"},
-                                      {"name", Align::kLeft, /*shrinks=*/true},
-                                      {"placement"},
-                                      {"layers", Align::kRight},
-                                      {"rate", Align::kRight},
-                                      {"step", Align::kRight},
-                                      {"loss", Align::kRight},
-                                      {"grad norm", Align::kRight},
-                                      {"user"}});
+  std::vector<Table::Column> columns = {{"id"},
+                                        {"state"},
+                                        {"name", Align::kLeft, /*shrinks=*/true},
+                                        {"placement"},
+                                        {"layers", Align::kRight},
+                                        {"rate", Align::kRight},
+                                        {"step", Align::kRight},
+                                        {"loss", Align::kRight},
+                                        {"grad norm", Align::kRight},
+                                        {"user"}};
   const bool labelled =
       std::any_of(runs.begin(), runs.end(), [](const Run& run) { return run.labels_size() > 0; });
   if (labelled) columns.push_back({"labels", Align::kLeft, /*shrinks=*/true});
@@ -66,17 +68,17 @@ Table RunTable(const std::vector<Run>& runs) {
     const Run& run = runs[i];
     const auto& summary = run.summary();
     const normlab::v1::RunSpec& spec = run.has_effective_spec() ? run.effective_spec() : run.spec();
-    std::vector<Table::Cell> cells(
-        {{ids[i]},
-         {StateGlyph(run.state()) + " " + StateWord(run.state())},
-         {Clean(run.display_name())},
-         {Clean(domain::ValueText(spec, "placement"))},
-         {domain::ValueText(spec, "layers")},
-         {domain::ValueText(spec, "learning_rate")},
-         {fmt::format("{}/{}", run.progress().step(), domain::ValueText(spec, "steps"))},
-         {OptionalNumber(summary.has_final_loss(), summary.final_loss())},
-         {OptionalNumber(summary.has_final_gradient_norm(), summary.final_gradient_norm())},
-         {Clean(run.user())}});
+    std::vector<Table::Cell> cells = {
+        {ids[i]},
+        {StateGlyph(run.state()) + " " + StateWord(run.state())},
+        {Clean(run.display_name())},
+        {Clean(domain::ValueText(spec, "placement"))},
+        {domain::ValueText(spec, "layers")},
+        {domain::ValueText(spec, "learning_rate")},
+        {fmt::format("{}/{}", run.progress().step(), domain::ValueText(spec, "steps"))},
+        {OptionalNumber(summary.has_final_loss(), summary.final_loss())},
+        {OptionalNumber(summary.has_final_gradient_norm(), summary.final_gradient_norm())},
+        {Clean(run.user())}};
     if (labelled) cells.push_back({Clean(fmt::format("{}", fmt::join(run.labels(), ", ")))});
     table.Add(std::move(cells));
   }
@@ -84,6 +86,11 @@ Table RunTable(const std::vector<Run>& runs) {
 }
 
 int Ls(Context& context, const Options& options) {
+  if (options.fields) {
+    context.terminal.Write(domain::FilterFieldsToMarkdown());
+    context.terminal.Print("\nand every setting: normlab submit --help-settings");
+    return kExitOk;
+  }
   ListRunsRequest request;
   request.set_experiment(options.experiment);
   request.set_filter(fmt::format("{}", fmt::join(options.filter, " ")));
@@ -126,6 +133,7 @@ void AddLs(CLI::App& program, Context& context) {
   command->add_option("-n,--limit", options->limit, "At most this many; 0 means all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  command->add_flag("--fields", options->fields, "Print what filters and orders may name");
   command->add_flag("--all", options->all, "All of them, as -n 0");
   command->footer(
       "Examples:\n  normlab ls\n  normlab ls 'layers>=12 placement=post loss=NaN' --order-by "

@@ -15,9 +15,9 @@ constexpr std::string_view kFormulaStarts = "=+-@'";
 // A cell of text. One that a spreadsheet would take for a formula gets a ' in front, and so does
 // one that begins with ', so that taking one ' away always gives the text back.
 std::string Quoted(std::string_view written) {
-  const bool marked =
-      !written.empty() && kFormulaStarts.find(written.front()) != kFormulaStarts.npos;
-  const std::string text = marked ? "'" + std::string(written) : std::string(written);
+  const bool marked = !written.empty() && kFormulaStarts.find(written[0]) != std::string_view::npos;
+  std::string text(marked ? "'" : "");
+  text += written;
   const bool spaces_outside = !text.empty() && (text.front() == ' ' || text.back() == ' ');
   if (text.find_first_of(",\"\r\n") == std::string_view::npos && !spaces_outside) {
     return text;

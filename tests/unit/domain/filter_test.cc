@@ -1,6 +1,8 @@
 #include "server/domain/filter.h"
 
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <random>
 #include <set>
 #include <string>
@@ -199,6 +201,13 @@ TEST(FilterTest, AnyTextIsReadOrRefused) {
 TEST(FilterTest, SaysWhatItMentions) {
   EXPECT_TRUE(Mentions(*ParseFilter("a (b OR -archived:*)"), "archived"));
   EXPECT_FALSE(Mentions(*ParseFilter("archived name=archived"), "archived"));
+}
+
+TEST(FilterFieldsTest, ThePageOfTheDocumentationHasTheTable) {
+  std::ifstream file(NORMLAB_SOURCE_DIR "/docs/filters.md");
+  const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_THAT(page, HasSubstr(FilterFieldsToMarkdown()))
+      << "its table of fields must be what normlab ls --fields prints";
 }
 
 TEST(FilterFieldsTest, EveryNameStandsForOneField) {
