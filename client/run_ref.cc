@@ -18,6 +18,7 @@ using normlab::v1::RunService;
 
 constexpr size_t kIdLength = 26;
 constexpr size_t kCandidatesShown = 10;
+constexpr size_t kLongestReference = 300;  // bytes of a name
 
 std::string Upper(std::string text) {
   for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -60,6 +61,20 @@ absl::StatusOr<std::vector<Run>> ListAllRuns(ApiClient& client, ListRunsRequest 
   return runs;
 }
 
+namespace {
+
+// A filter's text in quotes.
+std::string Quoted(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+}  // namespace
+
 absl::StatusOr<Run> ResolveRun(ApiClient& client, const std::string& text) {
   if (text.empty()) return absl::NotFoundError("an empty name is no run");
   if (LooksLikeId(text)) {
@@ -68,7 +83,14 @@ absl::StatusOr<Run> ResolveRun(ApiClient& client, const std::string& text) {
     absl::StatusOr<Run> run = client.Call(client.runs(), &RunService::Stub::GetRun, request);
     if (run.ok() || !absl::IsNotFound(run.status())) return run;
   }
-  absl::StatusOr<std::vector<Run>> runs = ListAllRuns(client, ListRunsRequest(), 0);
+  // A name has no control characters, and neither has a filter.
+  const auto control = [](unsigned char c) { return c < 0x20 || c == 0x7F; };
+  if (text.size() > kLongestReference || std::any_of(text.begin(), text.end(), control)) {
+    return absl::NotFoundError(fmt::format("there is no run \"{}\"", Clean(text)));
+  }
+  ListRunsRequest request;
+  request.set_filter(fmt::format("archived:* name={0} OR id:{0}", Quoted(text)));
+  absl::StatusOr<std::vector<Run>> runs = ListAllRuns(client, request, 0);
   if (!runs.ok()) return runs.status();
   std::vector<Run> named, prefixed;
   const std::string prefix = Upper(text);

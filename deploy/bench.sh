@@ -6,10 +6,12 @@ set -euo pipefail
 
 bash "$root/deploy/setup.sh" --test
 configure_and_build normlabd normlab-trainer normlab-shepherd normlab normlab-train-csv step_bench \
-  ingest_load normlab-fake-trainer
+  ingest_load normlab-fake-trainer run_list_bench
 python="$root/.venv-test/bin/python"
 say "points stored a second"
 "$python" "$root/tests/bench/ingest.py" --bin "$build/bin"
+say "a page of a list of 10,000 runs, at most 50 ms"
+"$build/bin/run_list_bench" 50
 say "a step against its matrix products"
 "$python" "$root/tests/bench/step_table.py" "$build/bin/step_bench" "$@"
 say "steps a second against PyTorch and JAX"

@@ -6,6 +6,7 @@
 
 #include "client/commands/commands.h"
 #include "client/settings_flags.h"
+#include "server/domain/filter_fields.h"
 #include "server/domain/settings.h"
 
 namespace normlab::client {
@@ -38,6 +39,13 @@ std::vector<std::string> ValuesOf(const domain::SettingInfo& setting) {
   return setting.choices;
 }
 
+// What runs are ordered by.
+std::vector<std::string> FieldNames() {
+  std::vector<std::string> names;
+  for (const domain::FilterField& field : domain::FilterFields()) names.push_back(field.name);
+  return names;
+}
+
 std::string Bash(const CLI::App& program) {
   std::string script =
       "# bash completion of normlab. To use: source <(normlab completion bash)\n"
@@ -53,6 +61,8 @@ std::string Bash(const CLI::App& program) {
     script += fmt::format("    {}) COMPREPLY=($(compgen -W '{}' -- \"$word\")); return ;;\n",
                           FlagName(setting.name), Words(values));
   }
+  script += fmt::format("    --order-by) COMPREPLY=($(compgen -W '{}' -- \"$word\")); return ;;\n",
+                        Words(FieldNames()));
   script +=
       "    -o|--output|--out|--data-dir) COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n"
       "  esac\n"
@@ -100,8 +110,10 @@ std::string Fish(const CLI::App& program) {
     for (const CLI::Option* option : command->get_options()) {
       if (option->get_lnames().empty()) continue;
       const domain::SettingInfo* setting = domain::FindSetting(option->get_lnames().front());
-      const std::vector<std::string> values =
-          setting == nullptr ? std::vector<std::string>{} : ValuesOf(*setting);
+      const bool orders = option->get_lnames().front() == "order-by";
+      const std::vector<std::string> values = orders               ? FieldNames()
+                                              : setting == nullptr ? std::vector<std::string>{}
+                                                                   : ValuesOf(*setting);
       script +=
           fmt::format("complete -c normlab -n '__fish_seen_subcommand_from {}' -l {}{}{} -d {}\n",
                       command->get_name(), option->get_lnames().front(),

@@ -1,5 +1,6 @@
 // normlab show: everything about one run.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <google/protobuf/util/time_util.h>
 
 #include <ctime>
@@ -82,6 +83,10 @@ void PrintAttempts(const Run& run, Terminal& terminal) {
 void PrintRun(const Run& run, Terminal& terminal) {
   PrintFact(terminal, "name", Clean(run.display_name()));
   PrintFact(terminal, "id", run.id());
+  PrintFact(terminal, "labels", Clean(fmt::format("{}", fmt::join(run.labels(), ", "))));
+  PrintFact(terminal, "notes", Clean(run.notes()));
+  if (run.pinned()) PrintFact(terminal, "pinned", "yes");
+  if (run.archived()) PrintFact(terminal, "archived", "yes");
   PrintFact(terminal, "state", StateText(run.state(), terminal.style()));
   PrintFact(terminal, "waits for", Clean(run.wait_reason()));
   PrintFact(terminal, "reason", Clean(run.end_reason()));

@@ -81,6 +81,10 @@ class Api {
   virtual absl::StatusOr<v1::Run> GetRun(const Principal&, const v1::GetRunRequest&) = 0;
   virtual absl::StatusOr<v1::ListRunsResponse> ListRuns(const Principal&,
                                                         const v1::ListRunsRequest&) = 0;
+  virtual absl::StatusOr<v1::Run> UpdateRun(const Principal&, const v1::UpdateRunRequest&) = 0;
+  virtual absl::Status DeleteRun(const Principal&, const v1::DeleteRunRequest&) = 0;
+  virtual absl::StatusOr<v1::PruneRunsResponse> PruneRuns(const Principal&,
+                                                          const v1::PruneRunsRequest&) = 0;
   virtual absl::StatusOr<v1::Run> CancelRun(const Principal&, const v1::CancelRunRequest&) = 0;
   virtual absl::StatusOr<v1::Run> PauseRun(const Principal&, const v1::PauseRunRequest&) = 0;
   virtual absl::StatusOr<v1::Run> ResumeRun(const Principal&, const v1::ResumeRunRequest&) = 0;

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <set>
 #include <system_error>
 #include <vector>
 
 #include "server/base/files.h"
+#include "server/base/ids.h"
 #include "server/base/strings.h"
 
 namespace normlab::app {
@@ -78,6 +80,26 @@ absl::StatusOr<fs::path> FirstOf(const std::vector<fs::path>& candidates) {
   return absl::NotFoundError("there is no such file");
 }
 
+int64_t BytesIn(const fs::path& folder) {
+  int64_t bytes = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code gone;  // meanwhile, perhaps
+    const bool is_file = entry->is_regular_file(gone) && !entry->is_symlink(gone);
+    const uintmax_t size = is_file ? entry->file_size(gone) : 0;
+    if (!gone) bytes += static_cast<int64_t>(size);
+  }
+  return bytes;
+}
+
+absl::Status RemoveAll(const fs::path& folder) {
+  std::error_code error;
+  fs::remove_all(folder, error);
+  if (!error) return absl::OkStatus();
+  return absl::InternalError(StrCat("cannot remove ", folder.string(), ": ", error.message()));
+}
+
 bool NamesText(const v1::RunSpec& spec) { return spec.data().starts_with(kTextPrefix); }
 
 }  // namespace
@@ -127,6 +149,53 @@ void RunFiles::DropInit(const std::string& run) const {
   std::error_code ignored;
   fs::remove(Init(run), ignored);
   fs::remove(Init(run).parent_path(), ignored);
+}
+
+std::vector<fs::path> RunFiles::Folders(const std::string& run, int32_t attempts) const {
+  std::vector<fs::path> folders = {data_dir_ / "runs" / run};
+  for (int32_t number = 1; number <= attempts; ++number) {
+    folders.push_back(data_dir_ / "attempts" / StrCat(run, "-", number));
+  }
+  return folders;
+}
+
+int64_t RunFiles::Bytes(const std::string& run, int32_t attempts) const {
+  int64_t bytes = 0;
+  for (const fs::path& folder : Folders(run, attempts)) bytes += BytesIn(folder);
+  return bytes;
+}
+
+int64_t RunFiles::CheckpointBytes(const std::string& run) const {
+  return BytesIn(Checkpoints(run));
+}
+
+absl::Status RunFiles::Remove(const std::string& run, int32_t attempts) const {
+  absl::Status status;
+  for (const fs::path& folder : Folders(run, attempts)) status.Update(RemoveAll(folder));
+  return status;
+}
+
+absl::Status RunFiles::RemoveCheckpoints(const std::string& run) const {
+  return RemoveAll(Checkpoints(run));
+}
+
+std::map<std::string, int32_t> RunFiles::RunsWithFiles() const {
+  std::map<std::string, int32_t> runs;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(data_dir_ / "runs", error)) {
+    const std::string name = entry.path().filename().string();
+    if (IsUlid(name)) runs.try_emplace(name, 0);
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(data_dir_ / "attempts", error)) {
+    const std::string name = entry.path().filename().string();
+    const size_t dash = name.find('-');
+    int32_t number = 0;
+    if (dash == std::string::npos || !IsUlid(name.substr(0, dash))) continue;
+    std::from_chars(name.data() + dash + 1, name.data() + name.size(), number);
+    int32_t& highest = runs[name.substr(0, dash)];
+    highest = std::max(highest, number);
+  }
+  return runs;
 }
 
 fs::path RunFiles::InitFile(const std::string& run, const v1::RunSpec& effective) const {

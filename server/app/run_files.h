@@ -11,9 +11,12 @@
 #ifndef NORMLAB_SERVER_APP_RUN_FILES_H_
 #define NORMLAB_SERVER_APP_RUN_FILES_H_
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -49,6 +52,19 @@ class RunFiles {
   // Takes that back, for a run that could not be stored.
   void DropInit(const std::string& run) const;
 
+  // Size of all files of `run`, whose attempts are numbered from 1 to `attempts`; or of its
+  // checkpoints only.
+  int64_t Bytes(const std::string& run, int32_t attempts) const;
+  int64_t CheckpointBytes(const std::string& run) const;
+
+  // Removes them. Another run that started from one of the checkpoints keeps its own link. A file
+  // that is not there is fine.
+  absl::Status Remove(const std::string& run, int32_t attempts) const;
+  absl::Status RemoveCheckpoints(const std::string& run) const;
+
+  // Runs that have files or folders, and the highest number of an attempt that has.
+  std::map<std::string, int32_t> RunsWithFiles() const;
+
   // What the trainer of `run` is told about init_from and data: absolute paths, or empty. Files
   // that have gone since the submit are named all the same; the trainer says what is wrong with
   // them.
@@ -59,6 +75,7 @@ class RunFiles {
   std::filesystem::path Init(const std::string& run) const {
     return data_dir_ / "runs" / run / "init.safetensors";
   }
+  std::vector<std::filesystem::path> Folders(const std::string& run, int32_t attempts) const;
 
   const std::filesystem::path data_dir_;
   const std::filesystem::path shipped_texts_;

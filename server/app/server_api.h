@@ -10,6 +10,7 @@
 
 #include "server/app/api.h"
 #include "server/app/dispatcher.h"
+#include "server/app/garbage_sweep.h"
 #include "server/app/pool.h"
 #include "server/app/progress_board.h"
 #include "server/app/run_files.h"
@@ -31,6 +32,7 @@ class ServerApi : public Api {
     stream::Hub& hub;
     Dispatcher& dispatcher;
     const RunFiles& files;
+    GarbageSweep& sweep;
     Users& users;
     ProgressBoard& progress;
     Pool& pool;
@@ -47,6 +49,10 @@ class ServerApi : public Api {
   absl::StatusOr<v1::Run> GetRun(const Principal&, const v1::GetRunRequest&) override;
   absl::StatusOr<v1::ListRunsResponse> ListRuns(const Principal&,
                                                 const v1::ListRunsRequest&) override;
+  absl::StatusOr<v1::Run> UpdateRun(const Principal&, const v1::UpdateRunRequest&) override;
+  absl::Status DeleteRun(const Principal&, const v1::DeleteRunRequest&) override;
+  absl::StatusOr<v1::PruneRunsResponse> PruneRuns(const Principal&,
+                                                  const v1::PruneRunsRequest&) override;
   absl::StatusOr<v1::Run> CancelRun(const Principal&, const v1::CancelRunRequest&) override;
   absl::StatusOr<v1::Run> PauseRun(const Principal&, const v1::PauseRunRequest&) override;
   absl::StatusOr<v1::Run> ResumeRun(const Principal&, const v1::ResumeRunRequest&) override;
@@ -86,6 +92,13 @@ class ServerApi : public Api {
   absl::StatusOr<storage::Checkpoint> FindCheckpoint(const std::string& text);
   // Before runs are stored: keeps the checkpoints of other runs that they start from, or none.
   absl::Status KeepInits(const std::vector<v1::Run>& runs);
+  // Those of `ids` that may be pruned, each with its attempts; adds to the answer what is kept and
+  // how large the others are.
+  absl::StatusOr<std::vector<v1::Run>> PrunableOf(const Principal& principal,
+                                                  const v1::PruneRunsRequest& request,
+                                                  const std::vector<std::string>& ids,
+                                                  v1::PruneRunsResponse& response);
+  absl::Status Prune(const v1::PruneRunsRequest& request, const std::vector<v1::Run>& runs);
   absl::Status CheckOwner(const Principal& principal, const std::string& run);
   // INVALID_ARGUMENT for no id, NOT_FOUND for one that no run (or experiment) can have.
   static absl::Status CheckId(std::string_view field, const std::string& id);

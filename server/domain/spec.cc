@@ -204,10 +204,8 @@ std::vector<FieldViolation> CheckDisplayName(std::string_view field, std::string
     return {{where, StrCat("is ", name.size(), " bytes long; a name has at most 300")}};
   }
   if (!IsUtf8(name)) return {{where, "is not UTF-8 text"}};
-  for (const char c : name) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      return {{where, "has a control character (a line break, a tab, ...); remove it"}};
-    }
+  if (FindControl(name) != std::string_view::npos) {
+    return {{where, "has a control character (a line break, a tab, ...); remove it"}};
   }
   return {};
 }

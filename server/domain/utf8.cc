@@ -26,4 +26,14 @@ bool IsUtf8(std::string_view text) {
   return true;
 }
 
+size_t FindControl(std::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (c < 0x20 || c == 0x7f) return i;
+    const bool second = c == 0xc2 && i + 1 < text.size();  // leads U+0080 to U+00BF
+    if (second && static_cast<unsigned char>(text[i + 1]) < 0xa0) return i;
+  }
+  return std::string_view::npos;
+}
+
 }  // namespace normlab::domain

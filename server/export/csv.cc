@@ -10,11 +10,17 @@ namespace normlab::exporter {
 namespace {
 
 constexpr size_t kPiece = 64 * 1024;
+constexpr std::string_view kFormulaStarts = "=+-@'";
 
-std::string Quoted(std::string_view text) {
+// A cell of text. One that a spreadsheet would take for a formula gets a ' in front, and so does
+// one that begins with ', so that taking one ' away always gives the text back.
+std::string Quoted(std::string_view written) {
+  const bool marked = !written.empty() && kFormulaStarts.find(written[0]) != std::string_view::npos;
+  std::string text(marked ? "'" : "");
+  text += written;
   const bool spaces_outside = !text.empty() && (text.front() == ' ' || text.back() == ' ');
   if (text.find_first_of(",\"\r\n") == std::string_view::npos && !spaces_outside) {
-    return std::string(text);
+    return text;
   }
   std::string quoted = "\"";
   for (const char c : text) {

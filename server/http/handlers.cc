@@ -10,6 +10,7 @@
 #include "server/http/json_body.h"
 #include "server/http/metrics_text.h"
 #include "server/http/points_json.h"
+#include "server/http/text.h"
 
 namespace normlab::http {
 namespace {
@@ -71,6 +72,8 @@ absl::StatusOr<Answer> ListRuns(const Call& call) {
   AddStates(query, request);
   request.set_page_size(query.Int32("page_size"));
   request.set_page_token(query.Text("page_token"));
+  request.set_filter(query.Text("filter"));
+  request.set_order_by(query.Text("order_by"));
   if (absl::Status status = query.Done(); !status.ok()) return status;
   return Resource(call.api.ListRuns(call.who, request));
 }
@@ -90,6 +93,40 @@ absl::StatusOr<Answer> GetRun(const Call& call) {
   v1::GetRunRequest request;
   request.set_id(std::string(call.id));
   return Resource(call.api.GetRun(call.who, request));
+}
+
+// The body is the run, with what is to change: each field that is there, or those of update_mask.
+absl::StatusOr<Answer> UpdateRun(const Call& call) {
+  Query query(call.target.parameters);
+  const std::vector<std::string> mask = query.List("update_mask");
+  if (absl::Status status = query.Done(); !status.ok()) return status;
+  absl::StatusOr<nlohmann::json> body = ParseObject(call.body);
+  if (!body.ok()) return body.status();
+  v1::UpdateRunRequest request;
+  if (absl::Status status = FillFromJson(*body, "", *request.mutable_run()); !status.ok()) {
+    return status;
+  }
+  for (const std::string& path : mask) request.mutable_update_mask()->add_paths(SnakeCase(path));
+  for (const auto& [name, value] : body->items()) {
+    if (mask.empty() && name != "id") request.mutable_update_mask()->add_paths(SnakeCase(name));
+  }
+  request.mutable_run()->set_id(std::string(call.id));
+  return Resource(call.api.UpdateRun(call.who, request));
+}
+
+absl::StatusOr<Answer> DeleteRun(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  v1::DeleteRunRequest request;
+  request.set_id(std::string(call.id));
+  if (absl::Status status = call.api.DeleteRun(call.who, request); !status.ok()) return status;
+  return JsonAnswer("{}");
+}
+
+absl::StatusOr<Answer> PruneRuns(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  v1::PruneRunsRequest request;
+  if (absl::Status status = FromJson(call.body, request); !status.ok()) return status;
+  return Resource(call.api.PruneRuns(call.who, request));
 }
 
 absl::StatusOr<Answer> CancelRun(const Call& call) { return ChangeRun(call, &app::Api::CancelRun); }

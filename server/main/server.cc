@@ -90,6 +90,9 @@ absl::Status Server::Start() {
   // Trainers look here for their server, so it must be true before any of them is started.
   if (auto status = WriteEndpoint(*socket); !status.ok()) return status;
   if (auto status = dispatcher_->Start(); !status.ok()) return status;
+  // What deletions before the last stop have left.
+  sweep_->Start();
+  pool_->Post([this] { app::RemoveFilesOfDeletedRuns(*store_, *files_); });
   LogInfo("serving", {{"version", NORMLAB_VERSION},
                       {"http", http_url()},
                       {"grpc", rpc_->address()},
@@ -139,11 +142,13 @@ absl::Status Server::StartParts() {
   }
   dispatcher_ = std::make_unique<app::Dispatcher>(*store_, std::move(options));
   pool_ = std::make_unique<app::Pool>(kPoolThreads);
+  sweep_ = std::make_unique<app::GarbageSweep>(*store_);
   api_ = std::make_unique<app::ServerApi>(app::ServerApi::Parts{
       *store_,
       *hub_,
       *dispatcher_,
       *files_,
+      *sweep_,
       *users_,
       progress_,
       *pool_,

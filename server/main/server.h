@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "server/app/dispatcher.h"
+#include "server/app/garbage_sweep.h"
 #include "server/app/pool.h"
 #include "server/app/run_files.h"
 #include "server/app/server_api.h"
@@ -49,6 +50,7 @@ class Server {
   std::optional<FileLock> lock_;
   std::unique_ptr<stream::Hub> hub_;
   app::ProgressBoard progress_;
+  std::unique_ptr<app::GarbageSweep> sweep_;  // until nothing is written any more
   std::unique_ptr<storage::Store> store_;
   std::unique_ptr<app::Users> users_;
   std::unique_ptr<app::RunFiles> files_;

@@ -48,6 +48,19 @@ ServerUnaryReactor* Answer(CallbackServerContext* context, Api& api, Response* r
     });                                                                                    \
   }
 
+// The same for methods whose answer says nothing.
+#define NORMLAB_UNARY_DONE(Method, Request)                                                      \
+  ServerUnaryReactor* Method(CallbackServerContext* context, const v1::Request* request,         \
+                             google::protobuf::Empty* response) override {                       \
+    return Answer<google::protobuf::Empty>(                                                      \
+        context, api_, response,                                                                 \
+        [this, request](const Principal& who) -> absl::StatusOr<google::protobuf::Empty> {       \
+          const absl::Status status = api_.Method(who, *request);                                \
+          if (!status.ok()) return status;                                                       \
+          return google::protobuf::Empty();                                                      \
+        });                                                                                      \
+  }
+
 // The same for methods whose request says nothing.
 #define NORMLAB_UNARY_EMPTY(Method, Request, Response)                                      \
   ServerUnaryReactor* Method(CallbackServerContext* context, const v1::Request*,            \
@@ -58,13 +71,16 @@ ServerUnaryReactor* Answer(CallbackServerContext* context, Api& api, Response* r
 
 using RunServiceBase = v1::RunService::WithCallbackMethod_CreateRun<
     v1::RunService::WithCallbackMethod_GetRun<v1::RunService::WithCallbackMethod_ListRuns<
-        v1::RunService::WithCallbackMethod_CancelRun<v1::RunService::WithCallbackMethod_PauseRun<
-            v1::RunService::WithCallbackMethod_ResumeRun<
-                v1::RunService::WithCallbackMethod_ProbeRun<
-                    v1::RunService::WithCallbackMethod_ReadSeries<
-                        v1::RunService::WithCallbackMethod_ReadCheckpoint<
-                            v1::RunService::WithRawCallbackMethod_WatchRuns<
-                                v1::RunService::Service>>>>>>>>>>;
+        v1::RunService::WithCallbackMethod_UpdateRun<v1::RunService::WithCallbackMethod_DeleteRun<
+            v1::RunService::WithCallbackMethod_PruneRuns<
+                v1::RunService::WithCallbackMethod_CancelRun<
+                    v1::RunService::WithCallbackMethod_PauseRun<
+                        v1::RunService::WithCallbackMethod_ResumeRun<
+                            v1::RunService::WithCallbackMethod_ProbeRun<
+                                v1::RunService::WithCallbackMethod_ReadSeries<
+                                    v1::RunService::WithCallbackMethod_ReadCheckpoint<
+                                        v1::RunService::WithRawCallbackMethod_WatchRuns<
+                                            v1::RunService::Service>>>>>>>>>>>>>;
 
 class RunServiceImpl final : public RunServiceBase {
  public:
@@ -72,6 +88,9 @@ class RunServiceImpl final : public RunServiceBase {
   NORMLAB_UNARY(CreateRun, CreateRunRequest, Run)
   NORMLAB_UNARY(GetRun, GetRunRequest, Run)
   NORMLAB_UNARY(ListRuns, ListRunsRequest, ListRunsResponse)
+  NORMLAB_UNARY(UpdateRun, UpdateRunRequest, Run)
+  NORMLAB_UNARY_DONE(DeleteRun, DeleteRunRequest)
+  NORMLAB_UNARY(PruneRuns, PruneRunsRequest, PruneRunsResponse)
   NORMLAB_UNARY(CancelRun, CancelRunRequest, Run)
   NORMLAB_UNARY(PauseRun, PauseRunRequest, Run)
   NORMLAB_UNARY(ResumeRun, ResumeRunRequest, Run)
@@ -138,6 +157,7 @@ class UserServiceImpl final : public v1::UserService::CallbackService {
 };
 
 #undef NORMLAB_UNARY
+#undef NORMLAB_UNARY_DONE
 #undef NORMLAB_UNARY_EMPTY
 
 }  // namespace

@@ -53,6 +53,10 @@ absl::Status ErrorOf(sqlite3* connection, int code) {
 
 Statement::~Statement() {
   if (statement_ == nullptr) return;
+  if (lifetime_ == Lifetime::kOnce) {
+    sqlite3_finalize(statement_);
+    return;
+  }
   sqlite3_reset(statement_);
   sqlite3_clear_bindings(statement_);
 }
@@ -60,7 +64,8 @@ Statement::~Statement() {
 Statement::Statement(Statement&& other) noexcept
     : connection_(other.connection_),
       statement_(std::exchange(other.statement_, nullptr)),
-      status_(std::move(other.status_)) {}
+      status_(std::move(other.status_)),
+      lifetime_(other.lifetime_) {}
 
 void Statement::Note(int code) {
   if (code != SQLITE_OK && status_.ok()) status_ = ErrorOf(connection_, code);
@@ -127,6 +132,18 @@ std::optional<double> Statement::MaybeReal(int column) const {
   if (IsNull(column)) return std::nullopt;
   return Real(column);
 }
+Statement::Type Statement::TypeOf(int column) const {
+  switch (sqlite3_column_type(statement_, column)) {
+    case SQLITE_NULL:
+      return Type::kNull;
+    case SQLITE_INTEGER:
+      return Type::kInteger;
+    case SQLITE_FLOAT:
+      return Type::kReal;
+    default:
+      return Type::kText;
+  }
+}
 
 absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::filesystem::path& path,
                                                          Access access) {
@@ -189,6 +206,14 @@ Statement Database::Prepared(std::string_view sql) {
     found = statements_.emplace(sql, statement).first;
   }
   return Statement(connection_, found->second, absl::OkStatus());
+}
+
+Statement Database::Once(const std::string& sql) {
+  sqlite3_stmt* statement = nullptr;
+  const int code = sqlite3_prepare_v2(connection_, sql.data(), static_cast<int>(sql.size()),
+                                      &statement, nullptr);
+  if (code != SQLITE_OK) return Statement(connection_, nullptr, ErrorOf(connection_, code));
+  return Statement(connection_, statement, absl::OkStatus(), Statement::Lifetime::kOnce);
 }
 
 absl::Status Database::Execute(const std::string& sql) {

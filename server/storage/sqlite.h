@@ -26,11 +26,17 @@ struct sqlite3_stmt;
 
 namespace normlab::storage {
 
-// A borrowed prepared statement; leaving scope resets it for its next use.
+// A prepared statement. One that the database keeps is reset for its next use when it leaves scope;
+// one for a single use is freed.
 class Statement {
  public:
-  Statement(sqlite3* connection, sqlite3_stmt* statement, absl::Status status)
-      : connection_(connection), statement_(statement), status_(std::move(status)) {}
+  enum class Lifetime { kKept, kOnce };
+  Statement(sqlite3* connection, sqlite3_stmt* statement, absl::Status status,
+            Lifetime lifetime = Lifetime::kKept)
+      : connection_(connection),
+        statement_(statement),
+        status_(std::move(status)),
+        lifetime_(lifetime) {}
   ~Statement();
   Statement(Statement&& other) noexcept;
   Statement& operator=(Statement&&) = delete;
@@ -66,6 +72,8 @@ class Statement {
   std::string Blob(int column) const;
   std::optional<int64_t> MaybeInteger(int column) const;
   std::optional<double> MaybeReal(int column) const;
+  enum class Type { kNull, kInteger, kReal, kText };
+  Type TypeOf(int column) const;
 
  private:
   void Note(int code);
@@ -73,6 +81,7 @@ class Statement {
   sqlite3* connection_;
   sqlite3_stmt* statement_;
   absl::Status status_;
+  Lifetime lifetime_;
 };
 
 class Database {
@@ -90,6 +99,8 @@ class Database {
 
   // The prepared form of `sql`, kept for the life of the connection. `sql` must be a literal.
   Statement Prepared(std::string_view sql);
+  // Of any text, for one use.
+  Statement Once(const std::string& sql);
 
   // Runs any number of statements without parameters.
   absl::Status Execute(const std::string& sql);

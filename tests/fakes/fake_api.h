@@ -129,6 +129,9 @@ class FakeApi : public app::Api {
   Answer<v1::CreateRunRequest, v1::Run> create_run;
   Answer<v1::GetRunRequest, v1::Run> get_run;
   Answer<v1::ListRunsRequest, v1::ListRunsResponse> list_runs;
+  Answer<v1::UpdateRunRequest, v1::Run> update_run;
+  std::function<absl::Status(const v1::DeleteRunRequest&)> delete_run;
+  Answer<v1::PruneRunsRequest, v1::PruneRunsResponse> prune_runs;
   Answer<v1::CancelRunRequest, v1::Run> cancel_run;
   Answer<v1::PauseRunRequest, v1::Run> pause_run;
   Answer<v1::ResumeRunRequest, v1::Run> resume_run;
@@ -174,6 +177,18 @@ class FakeApi : public app::Api {
   absl::StatusOr<v1::ListRunsResponse> ListRuns(const app::Principal&,
                                                 const v1::ListRunsRequest& request) override {
     return Ask(list_runs, request);
+  }
+  absl::StatusOr<v1::Run> UpdateRun(const app::Principal&,
+                                    const v1::UpdateRunRequest& request) override {
+    return Ask(update_run, request);
+  }
+  absl::Status DeleteRun(const app::Principal&, const v1::DeleteRunRequest& request) override {
+    if (!delete_run) return absl::UnimplementedError("the test has no answer for this");
+    return delete_run(request);
+  }
+  absl::StatusOr<v1::PruneRunsResponse> PruneRuns(const app::Principal&,
+                                                  const v1::PruneRunsRequest& request) override {
+    return Ask(prune_runs, request);
   }
   absl::StatusOr<v1::Run> CancelRun(const app::Principal&,
                                     const v1::CancelRunRequest& request) override {

@@ -175,7 +175,7 @@ class ServerTest(unittest.TestCase):
         if self.server.process.poll() is not None:
             self.server.start()
         shepherds = []
-        for run in self.server.get("/api/v1/runs?page_size=1000").get("runs", []):
+        for run in self.server.get("/api/v1/runs?page_size=1000&filter=archived:*").get("runs", []):
             if run["state"].removeprefix("STATE_") not in TERMINAL:
                 self.server.request("POST", f"/api/v1/runs/{run['id']}:cancel")
                 shepherds.append(run["id"])

@@ -37,6 +37,21 @@ TEST(CsvTest, ArticleHasItsFiveColumnsAndRunsInTheOrderGiven) {
             "Pre-Norm · no warmup,2,0.1,1e-09,0.002\n");
 }
 
+TEST(CsvTest, TextsThatASpreadsheetWouldRunAreMarkedAndCanBeReadBack) {
+  for (const auto& [name, cell] : std::vector<std::pair<std::string, std::string>>{
+           {"=1+1", "'=1+1"},
+           {"+x", "'+x"},
+           {"-x", "'-x"},
+           {"@x", "'@x"},
+           {"'=x", "''=x"},
+           {"a=b", "a=b"},
+           {"=HYPERLINK(\"x\",\"y\")", "\"'=HYPERLINK(\"\"x\"\",\"\"y\"\")\""}}) {
+    const Curve curve = {"01", name, "", {{"loss", {1}, {-0.5}}, {"=s", {1}, {2}}}};
+    EXPECT_EQ(Csv({curve}), "run,step,loss,gradient_norm,learning_rate,'=s\n" + cell +
+                                ",1,-0.5,,,2\n");
+  }
+}
+
 TEST(CsvTest, OtherSeriesFollowAndMissingStepsAreEmptyCells) {
   const Curve curve = {
       "01", "a", "", {{"block/0/gradient_norm", {2, 3}, {7, 8}}, {"loss", {1, 2, 4}, {1, 2, 4}}}};
