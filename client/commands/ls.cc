@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "client/commands/commands.h"
+#include "client/problems.h"
 #include "client/run_ref.h"
 #include "client/term/live_view.h"
 #include "client/term/table.h"
@@ -83,6 +84,7 @@ int Ls(Context& context, const Options& options) {
   if (!client.ok()) return context.Fail(client.status());
   const absl::StatusOr<std::vector<Run>> runs = ListAllRuns(**client, request, options.limit);
   if (!runs.ok()) return context.Fail(runs.status());
+  TellProblems(context, **client);
   if (context.json) {
     for (const Run& run : *runs) context.PrintJson(run);
   } else if (!runs->empty()) {

@@ -1,5 +1,9 @@
 #include "server/storage/store.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <utility>
 
 #include "server/base/files.h"
@@ -20,6 +24,29 @@ std::string PlaceName(const char* file, int line) {
   return StrCat(std::filesystem::path(file).filename().string(), ":", line);
 }
 
+// Of a file that is there already. SQLite itself would only say that something is read-only, and
+// for root nothing ever is.
+absl::Status CheckFile(const std::filesystem::path& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) {
+    return errno == ENOENT ? absl::OkStatus()
+                           : absl::ErrnoToStatus(errno, StrCat("cannot look at ", path.string()));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return absl::FailedPreconditionError(StrCat(path.string(), " is no file"));
+  }
+  if (info.st_uid != geteuid()) {
+    return absl::FailedPreconditionError(
+        StrCat(path.string(), " belongs to another user (uid ", info.st_uid,
+               "); run normlabd as that user, or choose another folder with --data-dir"));
+  }
+  if ((info.st_mode & S_IWUSR) == 0 || access(path.c_str(), W_OK) != 0) {
+    return absl::FailedPreconditionError(
+        StrCat(path.string(), " cannot be written; if it is to be: chmod u+w ", path.string()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckPlace(const std::filesystem::path& path) {
   if (OnNetworkFileSystem(path.parent_path())) {
     return absl::FailedPreconditionError(StrCat(
@@ -27,14 +54,14 @@ absl::Status CheckPlace(const std::filesystem::path& path) {
         " is on a network file system, where the database cannot be kept safely; choose a local "
         "folder with --data-dir"));
   }
-  return absl::OkStatus();
+  return CheckFile(path);
 }
 
 absl::StatusOr<std::string> StoreId(Database& database) {
   Statement select = database.Prepared("SELECT value FROM meta WHERE name = 'store_id'");
   if (select.Step()) return select.Text(0);
   if (!select.status().ok()) return select.status();
-  const std::string id = RandomHex(kStoreIdBytes);
+  const std::string id = NewStoreId();
   Statement insert =
       database.Prepared("INSERT INTO meta (name, value) VALUES ('store_id', ?1), ('sequence', 0)");
   insert.Bind(1, id);
@@ -43,6 +70,8 @@ absl::StatusOr<std::string> StoreId(Database& database) {
 }
 
 }  // namespace
+
+std::string NewStoreId() { return RandomHex(kStoreIdBytes); }
 
 Store::Store(Options options)
     : options_(std::move(options)),

@@ -24,6 +24,9 @@
 
 namespace normlab::storage {
 
+// A name for a database that no other one has.
+std::string NewStoreId();
+
 class Store {
  public:
   struct Options {

@@ -68,6 +68,12 @@ void Writer::Stop() {
     ready_.NotifyOne();
   }
   if (thread_.joinable()) thread_.join();
+  std::deque<Chore> unfinished;
+  {
+    MutexLock lock(mutex_);
+    unfinished.swap(chores_);
+  }
+  for (Chore& chore : unfinished) chore(nullptr);
   for (Item& item : dropped) {
     if (item.done) item.done(absl::CancelledError("the server is stopping"));
   }
@@ -86,7 +92,33 @@ void Writer::Loop() {
     if (stop) return;
     if (!group.empty()) CommitGroup(std::move(group));
     TakeCare();
+    DoChore();
   }
+}
+
+void Writer::AddChore(Chore chore) {
+  {
+    MutexLock lock(mutex_);
+    if (!stopping_) {
+      chores_.push_back(std::move(chore));
+      ready_.NotifyOne();
+      return;
+    }
+  }
+  chore(nullptr);
+}
+
+void Writer::DoChore() {
+  Chore chore;
+  {
+    MutexLock lock(mutex_);
+    if (chores_.empty()) return;
+    chore = std::move(chores_.front());
+    chores_.pop_front();
+  }
+  if (!chore(database_.get())) return;
+  MutexLock lock(mutex_);
+  chores_.push_back(std::move(chore));
 }
 
 bool Writer::IsTimeForCare() const {
@@ -104,7 +136,7 @@ void Writer::TakeCare() {
 
 std::vector<Writer::Item> Writer::TakeAll(bool& stop) {
   MutexLock lock(mutex_);
-  while (queue_.empty() && !stopping_ && !IsTimeForCare()) {
+  while (queue_.empty() && chores_.empty() && !stopping_ && !IsTimeForCare()) {
     if (care_wanted_) {
       ready_.WaitFor(mutex_, options_.tick);
     } else {

@@ -74,6 +74,12 @@ class Writer {
   // Any thread but the writer's: submits and waits.
   absl::Status Write(Work work);
 
+  // Long work that is done in slices between commits: called on the writer's thread, outside a
+  // transaction, again and again until it returns false. With nullptr, once, when the writer stops
+  // before that. Any thread.
+  using Chore = std::function<bool(Database*)>;
+  void AddChore(Chore chore) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Commits what was submitted before, then ends the thread. Later work, and what is held, gets
   // CANCELLED.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -94,12 +100,13 @@ class Writer {
   };
 
   void Loop();
-  // Waits for work. Nothing: it is time for care, or to stop.
+  // Waits for work. Nothing: it is time for care or a chore, or to stop.
   std::vector<Item> TakeAll(bool& stop) ABSL_LOCKS_EXCLUDED(mutex_);
   // While held, bulk work stays in the queue and everything else is still written.
   void HoldBulk(bool held) ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsTimeForCare() const;
   void TakeCare();
+  void DoChore() ABSL_LOCKS_EXCLUDED(mutex_);
   void CommitGroup(std::vector<Item> group);
   absl::Status RunGroup(std::vector<Item>& group, uint64_t& sequence,
                         std::vector<Finished>& finished, std::vector<domain::EventPtr>& events);
@@ -120,6 +127,7 @@ class Writer {
   std::deque<Item> queue_ ABSL_GUARDED_BY(mutex_);
   std::deque<Item> held_ ABSL_GUARDED_BY(mutex_);  // bulk work that waits
   bool holding_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<Chore> chores_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status health_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
