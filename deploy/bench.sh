@@ -10,6 +10,8 @@ configure_and_build normlabd normlab-trainer normlab-shepherd normlab normlab-tr
 python="$root/.venv-test/bin/python"
 say "points stored a second"
 "$python" "$root/tests/bench/ingest.py" --bin "$build/bin"
+say "start of a server with 10,000 runs"
+"$python" "$root/tests/bench/start_time.py" --bin "$build/bin"
 say "a step against its matrix products"
 "$python" "$root/tests/bench/step_table.py" "$build/bin/step_bench" "$@"
 say "steps a second against PyTorch and JAX"

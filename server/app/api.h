@@ -69,7 +69,7 @@ struct ServerMetrics {
   uint64_t commits = 0;         // since the start
   uint64_t sequence = 0;        // last one published
   double uptime_seconds = 0;
-  bool writing_ok = true;        // the latest transaction was committed
+  bool writing_ok = true;        // no transaction failed in the last seconds
   int64_t log_bytes = 0;         // of the write-ahead log's file
   int64_t free_bytes = 0;        // on the disk of the data folder
   uint64_t slow_reads = 0;       // reads of the database beyond a second, since the start

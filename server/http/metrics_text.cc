@@ -39,7 +39,7 @@ std::string MetricsText(const app::ServerMetrics& metrics) {
               number(metrics.commits)),
        Family(kGauge, "normlab_sequence", "Sequence of the last commit published.",
               number(metrics.sequence)),
-       Family(kGauge, "normlab_writing_ok", "1 when the latest transaction was committed.",
+       Family(kGauge, "normlab_writing_ok", "0 when a transaction failed in the last seconds.",
               number(metrics.writing_ok)),
        Family(kGauge, "normlab_wal_bytes", "Size of the write-ahead log.",
               number(metrics.log_bytes)),

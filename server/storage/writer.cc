@@ -13,6 +13,7 @@ namespace {
 // Bound how long one commit holds the writer, not how fast it is.
 constexpr size_t kMaxGroup = 256;
 constexpr int64_t kMaxRows = 4096;
+constexpr std::chrono::seconds kFailureMemory(5);
 
 }  // namespace
 
@@ -81,7 +82,23 @@ void Writer::Stop() {
 
 absl::Status Writer::health() const {
   MutexLock lock(mutex_);
-  return health_;
+  const bool over = latest_.ok() && options_.clock->Now() - failed_at_ >= kFailureMemory;
+  return over ? absl::OkStatus() : failure_;
+}
+
+void Writer::NoteHealth(const absl::Status& status) {
+  MutexLock lock(mutex_);
+  if (latest_.code() != status.code()) {
+    if (status.ok()) {
+      LogInfo("writing works again");
+    } else {
+      LogError("writing failed", {{"error", std::string(status.message())}});
+    }
+  }
+  latest_ = status;
+  if (status.ok()) return;
+  failure_ = status;
+  failed_at_ = options_.clock->Now();
 }
 
 void Writer::Loop() {
@@ -159,17 +176,7 @@ void Writer::CommitGroup(std::vector<Item> group) {
   std::vector<Finished> finished;
   std::vector<domain::EventPtr> events;
   const absl::Status status = RunGroup(group, sequence, finished, events);
-  {
-    MutexLock lock(mutex_);
-    if (health_.code() != status.code()) {
-      if (status.ok()) {
-        LogInfo("writing works again");
-      } else {
-        LogError("writing failed", {{"error", std::string(status.message())}});
-      }
-    }
-    health_ = status;
-  }
+  NoteHealth(status);
   if (status.ok()) {
     sequence_ = sequence;
     commits_.fetch_add(1, std::memory_order_relaxed);

@@ -85,7 +85,8 @@ class Writer {
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t commits() const { return commits_.load(std::memory_order_relaxed); }
-  // Status of the latest commit: a full disk shows here until a commit succeeds again.
+  // The latest failure of a commit, until one has worked and none failed for some seconds: on a full
+  // disk small ones work now and then.
   absl::Status health() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -100,6 +101,7 @@ class Writer {
   };
 
   void Loop();
+  void NoteHealth(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits for work. Nothing: it is time for care or a chore, or to stop.
   std::vector<Item> TakeAll(bool& stop) ABSL_LOCKS_EXCLUDED(mutex_);
   // While held, bulk work stays in the queue and everything else is still written.
@@ -129,7 +131,9 @@ class Writer {
   bool holding_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<Chore> chores_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status health_ ABSL_GUARDED_BY(mutex_);
+  absl::Status latest_ ABSL_GUARDED_BY(mutex_);   // of the latest commit
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // of the latest that failed, not too long ago
+  std::chrono::steady_clock::time_point failed_at_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

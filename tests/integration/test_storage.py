@@ -171,9 +171,25 @@ class Compact(ServerTest):
     options = ("--cpu-slots", "1")
 
     def test_space_of_deleted_rows_goes_back_to_the_disk_while_a_run_goes_on(self):
+        self.compact()
+
+    def test_a_database_of_an_early_version_is_written_anew_first(self):
+        def as_early_versions_made_it(database):
+            database.isolation_level = None
+            database.execute("PRAGMA auto_vacuum = NONE")
+            database.execute("VACUUM")
+            self.assertEqual(database.execute("PRAGMA auto_vacuum").fetchone()[0], 0)
+            database.isolation_level = ""
+
+        self.compact(as_early_versions_made_it)
+        again = json.loads(self.server.cli("compact", "--json", check=0).stdout)
+        self.assertLessEqual(int(again["bytesAfter"]), int(again["bytesBefore"]))
+
+    def compact(self, prepare=lambda database: None):
         large = fill(self.server, 400_000)
         self.server.stop()
         with sqlite3.connect(self.server.data_dir / "normlab.db") as database:
+            prepare(database)
             database.execute("DELETE FROM points WHERE series IN "
                              "(SELECT id FROM series WHERE name LIKE 'extra/%')")
         database.close()
