@@ -130,6 +130,11 @@ void CheckDevices(ApiClient& client, Checks& checks) {
 void CheckStorage(ApiClient& client, Checks& checks) {
   const auto storage = client.Call(client.storage(), &StorageService::Stub::GetStorage,
                                    normlab::v1::GetStorageRequest());
+  if (absl::IsUnimplemented(storage.status())) {
+    checks.push_back({"database", Check::kWarning, "the server is of a version that does not tell",
+                      "run the same version on both sides"});
+    return;
+  }
   if (!storage.ok()) {
     checks.push_back({"database", Check::kBad, std::string(storage.status().message()), ""});
     return;

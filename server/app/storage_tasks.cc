@@ -208,11 +208,7 @@ absl::StatusOr<std::vector<std::string>> StorageTasks::MakeCopy(const std::files
     told = now;
     return progress("checking", 0, 0);
   });
-  // Another store from here on: what it and this one write next is not the same.
-  storage::Statement rename =
-      (*copy)->Prepared("UPDATE meta SET value = ?1 WHERE name = 'store_id'");
-  rename.Bind(1, storage::NewStoreId());
-  if (absl::Status status = rename.Run(); !status.ok()) return status;
+  if (absl::Status status = storage::BecomeAnotherStore(**copy); !status.ok()) return status;
   return storage::CheckStore(**copy);
 }
 

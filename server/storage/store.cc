@@ -61,7 +61,7 @@ absl::StatusOr<std::string> StoreId(Database& database) {
   Statement select = database.Prepared("SELECT value FROM meta WHERE name = 'store_id'");
   if (select.Step()) return select.Text(0);
   if (!select.status().ok()) return select.status();
-  const std::string id = NewStoreId();
+  const std::string id = RandomHex(kStoreIdBytes);
   Statement insert =
       database.Prepared("INSERT INTO meta (name, value) VALUES ('store_id', ?1), ('sequence', 0)");
   insert.Bind(1, id);
@@ -71,7 +71,15 @@ absl::StatusOr<std::string> StoreId(Database& database) {
 
 }  // namespace
 
-std::string NewStoreId() { return RandomHex(kStoreIdBytes); }
+absl::Status BecomeAnotherStore(Database& copy) {
+  Statement rename = copy.Prepared("UPDATE meta SET value = ?1 WHERE name = 'store_id'");
+  rename.Bind(1, RandomHex(kStoreIdBytes));
+  if (absl::Status status = rename.Run(); !status.ok()) return status;
+  // As after the machine has started anew: whatever has those numbers now is somebody else.
+  return copy.Execute(
+      "UPDATE attempts SET shepherd_boot_id = 'of the original' "
+      "WHERE end_time IS NULL AND shepherd_pid IS NOT NULL");
+}
 
 Store::Store(Options options)
     : options_(std::move(options)),

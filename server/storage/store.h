@@ -24,8 +24,9 @@
 
 namespace normlab::storage {
 
-// A name for a database that no other one has.
-std::string NewStoreId();
+// Makes a copy another store: with an id of its own, so that tokens of the original are refused, and
+// without the processes of the original's attempts, which are not its own to take over or to end.
+absl::Status BecomeAnotherStore(Database& copy);
 
 class Store {
  public:

@@ -62,9 +62,12 @@ class Backup(ServerTest):
         self.addCleanup(restored.log.close)
         self.addCleanup(restored.stop)
         self.assertEqual(restored.series(done, "loss"), self.server.series(done, "loss"))
-        # Its trainer is not there: by the rules of recovery it ends, or starts again.
-        restored.cancel_when_possible = restored.request("POST", f"/api/v1/runs/{running}:cancel")
+        # Its trainer is not there, though one with the numbers of the original's is: by the rules
+        # of recovery it ends, or starts again; and the original goes on.
+        restored.request("POST", f"/api/v1/runs/{running}:cancel")
         restored.wait_for_state(running, "FAILED", "CANCELLED")
+        step = self.server.step(running)
+        wait_for(lambda: self.server.step(running) > step, "the original to go on")
         copied = restored.series(running, "loss")
         original = self.server.series(running, "loss")
         self.assertGreaterEqual(len(copied), before, "what was stored before is in the copy")

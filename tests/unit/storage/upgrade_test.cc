@@ -28,7 +28,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int64_t kFirstRunning = 4;  // attempts in the fixtures that go on: by schema
 constexpr int64_t kSecondRunning = 5;
 
-std::string Run(char number) { return std::string("01J0000000000000000000000") + number; }
+std::string Id(char number) { return std::string("01J0000000000000000000000") + number; }
 
 class UpgradeTest : public ::testing::TestWithParam<int> {
  protected:
@@ -101,7 +101,7 @@ TEST_P(UpgradeTest, NothingIsWrongWithItsContent) {
 TEST_P(UpgradeTest, RunsReadAsTheyWere) {
   const std::unique_ptr<Store> store = Open();
   Read(*store, [](Database& database) {
-    const v1::Run done = ReadRun(database, Run('1')).value();
+    const v1::Run done = ReadRun(database, Id('1')).value();
     EXPECT_EQ(done.display_name(), "done, \"quoted\" <b>");
     EXPECT_EQ(done.state(), v1::Run::STATE_SUCCEEDED);
     EXPECT_EQ(done.colour(), "#4269d0");
@@ -120,7 +120,7 @@ TEST_P(UpgradeTest, RunsReadAsTheyWere) {
     EXPECT_FALSE(done.archived());
     EXPECT_EQ(done.attempts_size(), 1);
 
-    const v1::Run diverged = ReadRun(database, Run('2')).value();
+    const v1::Run diverged = ReadRun(database, Id('2')).value();
     EXPECT_EQ(diverged.state(), v1::Run::STATE_DIVERGED);
     EXPECT_EQ(diverged.end_reason(), "the loss is NaN at step 3");
     EXPECT_TRUE(diverged.summary().has_final_loss());
@@ -128,13 +128,13 @@ TEST_P(UpgradeTest, RunsReadAsTheyWere) {
     EXPECT_EQ(diverged.summary().final_gradient_norm(), kInfinity);
     EXPECT_EQ(diverged.summary().first_bad_step(), 2);
 
-    const v1::Run queued = ReadRun(database, Run('3')).value();
+    const v1::Run queued = ReadRun(database, Id('3')).value();
     EXPECT_EQ(queued.state(), v1::Run::STATE_QUEUED);
     EXPECT_EQ(queued.wait_reason(), "waits for a device");
     EXPECT_FALSE(queued.summary().has_final_loss());
-    EXPECT_EQ(ReadRun(database, Run('4'))->state(), v1::Run::STATE_CANCELLED);
-    EXPECT_EQ(ReadRun(database, Run('5'))->exit_signal(), 9);
-    EXPECT_EQ(ReadRun(database, Run('6'))->state(), v1::Run::STATE_RUNNING);
+    EXPECT_EQ(ReadRun(database, Id('4'))->state(), v1::Run::STATE_CANCELLED);
+    EXPECT_EQ(ReadRun(database, Id('5'))->exit_signal(), 9);
+    EXPECT_EQ(ReadRun(database, Id('6'))->state(), v1::Run::STATE_RUNNING);
     EXPECT_EQ(ReadExperiment(database, "01J0000000000000000000000E")->display_name(),
               "where the norm goes");
   });
@@ -157,7 +157,7 @@ TEST_P(UpgradeTest, UsersTokensAndSettingsAreThere) {
 TEST_P(UpgradeTest, CurvesAreExactAndDrawnFromTheNewLevels) {
   const std::unique_ptr<Store> store = Open();
   Read(*store, [](Database& database) {
-    const auto done = ReadCurves(database, Run('1')).value();
+    const auto done = ReadCurves(database, Id('1')).value();
     ASSERT_EQ(done.size(), 2u);
     ASSERT_EQ(done[0].curve.steps.size(), 200u);
     for (size_t i = 0; i < 200; ++i) {
@@ -165,7 +165,7 @@ TEST_P(UpgradeTest, CurvesAreExactAndDrawnFromTheNewLevels) {
       EXPECT_EQ(done[0].curve.values[i], 0.5 / static_cast<double>(i + 1));
     }
     EXPECT_THAT(Texts(database, "SELECT count(*) FROM levels WHERE series = 1"), ElementsAre("3"));
-    const auto diverged = ReadCurves(database, Run('2')).value();
+    const auto diverged = ReadCurves(database, Id('2')).value();
     EXPECT_EQ(diverged[0].curve.values[0], 4.25);
     EXPECT_EQ(diverged[0].curve.values[1], kInfinity);
     EXPECT_TRUE(std::isnan(diverged[0].curve.values[2]));
@@ -179,10 +179,10 @@ TEST_P(UpgradeTest, TokensGivenBeforeGoOnWhereTheyWere) {
     const std::vector<std::pair<uint64_t, int64_t>> steps_seen = {
         {8, 0}, {9, 80}, {10, 150}, {11, 200}, {25, 200}};
     for (const auto& [sequence, step] : steps_seen) {
-      const absl::StatusOr<HistoryPosition> position = PositionAt(database, Run('1'), sequence);
+      const absl::StatusOr<HistoryPosition> position = PositionAt(database, Id('1'), sequence);
       ASSERT_TRUE(position.ok());
       const HistoryPage page =
-          ReadHistory(database, Run('1'), *position, /*from_step=*/0, /*limit=*/1000).value();
+          ReadHistory(database, Id('1'), *position, /*from_step=*/0, /*limit=*/1000).value();
       const int64_t next = page.points.empty() ? 201 : page.points[0].columns(0).steps(0);
       EXPECT_EQ(next, step + 1) << "after " << sequence;
     }
@@ -200,8 +200,8 @@ TEST_P(UpgradeTest, ARunThatTrainsGoesOnWithItsNextRecord) {
   EXPECT_EQ(store->writer().Write([](WriteContext&) { return absl::OkStatus(); }),
             absl::OkStatus());
   Read(*store, [](Database& database) {
-    EXPECT_EQ(ReadCurves(database, Run('6')).value()[0].curve.values.back(), 2.25);
-    EXPECT_EQ(ReadRun(database, Run('6'))->progress().step(), 6);
+    EXPECT_EQ(ReadCurves(database, Id('6')).value()[0].curve.values.back(), 2.25);
+    EXPECT_EQ(ReadRun(database, Id('6'))->progress().step(), 6);
   });
 }
 
@@ -211,16 +211,16 @@ TEST_P(UpgradeTest, LineageIsThatOfTheCheckpoints) {
   }
   const std::unique_ptr<Store> store = Open();
   Read(*store, [](Database& database) {
-    EXPECT_THAT(ReadCurves(database, Run('6')).value()[0].curve.values,
+    EXPECT_THAT(ReadCurves(database, Id('6')).value()[0].curve.values,
                 ElementsAre(4.0, 3.5, 3.0, 2.75, 2.5));
-    EXPECT_THAT(ReadCurves(database, Run('7')).value()[0].curve.values,
+    EXPECT_THAT(ReadCurves(database, Id('7')).value()[0].curve.values,
                 ElementsAre(3.0, 2.5, 1.75, 1.5));
-    const v1::Run paused = ReadRun(database, Run('7')).value();
+    const v1::Run paused = ReadRun(database, Id('7')).value();
     EXPECT_EQ(paused.state(), v1::Run::STATE_PAUSED);
     EXPECT_EQ(paused.attempts(1).resumed_from_step(), 2);
     EXPECT_EQ(paused.attempts(1).checkpoint_step(), 4);
-    EXPECT_EQ(ReadLatestCheckpoint(database, Run('7'))->checkpoint_file, "step-4.safetensors");
-    EXPECT_EQ(ReadRun(database, Run('1'))->summary().validation_loss(), 1.25);
+    EXPECT_EQ(ReadLatestCheckpoint(database, Id('7'))->checkpoint_file, "step-4.safetensors");
+    EXPECT_EQ(ReadRun(database, Id('1'))->summary().validation_loss(), 1.25);
   });
 }
 
