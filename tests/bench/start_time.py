@@ -61,14 +61,15 @@ def multiply(path, run):
     with sqlite3.connect(path) as database:
         for table, key in (("runs", "id"), ("run_specs", "run"), ("run_settings", "run")):
             columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
-            chosen = ", ".join("ids.id" if column == key else column for column in columns)
-            database.execute("CREATE TEMP TABLE IF NOT EXISTS ids (id TEXT)")
+            chosen = ", ".join("ids.made" if column == key else f"{table}.{column}"
+                               for column in columns)
+            database.execute("CREATE TEMP TABLE IF NOT EXISTS ids (made TEXT)")
             if table == "runs":
                 database.executemany("INSERT INTO ids VALUES (?)", (
                     (run[:20] + "".join(ALPHABET[n >> shift & 31] for shift in (25, 20, 15, 10, 5, 0)),)
                     for n in range(RUNS - 1)))
             database.execute(f"INSERT OR IGNORE INTO {table} SELECT {chosen} FROM {table}, ids "
-                             f"WHERE {key} = ?", (run,))
+                             f"WHERE {table}.{key} = ?", (run,))
     count, = database.execute("SELECT count(*) FROM runs").fetchone()
     database.close()
     if count != RUNS:

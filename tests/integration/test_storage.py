@@ -1,5 +1,6 @@
 """The database under care: copies, checks, compaction, foreign readers, and who may not open it."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -113,7 +115,7 @@ class Backup(ServerTest):
         self.server.start()
         self.assertFalse(leftover.exists())
 
-    def test_only_one_at_a_time_and_only_for_admins(self):
+    def test_only_one_at_a_time(self):
         fill(self.server, 200_000)
         first = self.server.cli_start("backup", "-o", pathlib.Path(self.folder.name) / "first.db")
         wait_for(lambda: list((self.server.data_dir / "copies").iterdir())
@@ -128,24 +130,32 @@ class Backup(ServerTest):
         self.assertEqual(first.returncode, 0, out + err)
 
 
-def fill(server, points):
-    """A run with so many points more, put into the stopped server's database as it would be."""
-    run = server.create("large", {**TINY, "steps": 1})
-    server.wait_for_state(run, "SUCCEEDED")
+    def test_only_for_admins(self):
+        self.server.stop()
+        with sqlite3.connect(self.server.data_dir / "normlab.db") as database:
+            database.execute("INSERT INTO users VALUES (77, 'guest', 'member', 0)")
+            database.execute("INSERT INTO tokens VALUES (?, 77, 'browser', 0)",
+                             (hashlib.sha256(b"guests-token").hexdigest(),))
+        database.close()
+        self.server.start()
+        guest = {"NORMLAB_SERVER": self.server.endpoint["grpc"], "NORMLAB_TOKEN": "guests-token"}
+        path = pathlib.Path(self.folder.name) / "stolen.db"
+        for command in (["backup", "-o", path], ["compact"], ["doctor", "--check"]):
+            result = self.server.cli(*command, env=guest)
+            self.assertNotEqual(result.returncode, 0, command)
+            self.assertIn("only an admin", result.stdout + result.stderr)
+        self.assertFalse(path.exists())
+        self.assertEqual(self.server.cli("ls", env=guest).returncode, 0)
+
+
+def fill(server, rows):
+    """Makes the database larger by so many rows of about 40 bytes: runs deleted long ago."""
     server.stop()
     with sqlite3.connect(server.data_dir / "normlab.db") as database:
-        attempt, = database.execute("SELECT id FROM attempts WHERE run = ?", (run,)).fetchone()
-        last = points // 10
-        for series in range(10):
-            database.execute("INSERT INTO series (attempt, position, name) VALUES (?, ?, ?)",
-                             (attempt, 100 + series, f"extra/{series}"))
-            number = database.execute("SELECT max(id) FROM series").fetchone()[0]
-            database.executemany("INSERT INTO points VALUES (?, ?, ?)",
-                                 ((number, step, step * 0.5) for step in range(1, last + 1)))
-        database.execute("UPDATE attempts SET last_step = ? WHERE id = ?", (last, attempt))
+        database.executemany("INSERT INTO deleted_runs (sequence, run) VALUES (0, ?)",
+                             ((f"01J{number:023}",) for number in range(rows)))
     database.close()
     server.start()
-    return run
 
 
 class Check(ServerTest):
@@ -185,22 +195,24 @@ class Compact(ServerTest):
             database.isolation_level = ""
 
         self.compact(as_early_versions_made_it)
-        again = json.loads(self.server.cli("compact", "--json", check=0).stdout)
-        self.assertLessEqual(int(again["bytesAfter"]), int(again["bytesBefore"]))
+        self.server.stop()
+        with sqlite3.connect(self.server.data_dir / "normlab.db") as database:
+            self.assertEqual(database.execute("PRAGMA auto_vacuum").fetchone()[0], 2)
+        database.close()
+        self.server.start()
 
     def compact(self, prepare=lambda database: None):
-        large = fill(self.server, 400_000)
+        fill(self.server, 300_000)
         self.server.stop()
         with sqlite3.connect(self.server.data_dir / "normlab.db") as database:
             prepare(database)
-            database.execute("DELETE FROM points WHERE series IN "
-                             "(SELECT id FROM series WHERE name LIKE 'extra/%')")
+            database.execute("DELETE FROM deleted_runs")
         database.close()
         self.server.start()
         run = self.server.create("meanwhile", LONG)
         wait_for(lambda: self.server.step(run) > 10, "some steps")
         storage = self.server.get("/api/v1/storage")
-        self.assertGreater(int(storage["unusedBytes"]), 5_000_000, large)
+        self.assertGreater(int(storage["unusedBytes"]), 5_000_000)
         result = self.server.cli("compact", "--json", check=0)
         answer = json.loads(result.stdout)
         self.assertLess(int(answer["bytesAfter"]), int(answer["bytesBefore"]) - 5_000_000)
@@ -264,17 +276,21 @@ class Opening(unittest.TestCase):
     """One clear line, and nothing touched."""
 
     def setUp(self):
-        import tempfile
         self.folder = tempfile.TemporaryDirectory(prefix="normlab-care-")
         self.addCleanup(self.folder.cleanup)
         self.data = pathlib.Path(self.folder.name) / "data"
         self.data.mkdir(mode=0o700)
 
-    def refused(self, *options, user=None):
+    def make_database(self):
+        server = Server(self.data).start()
+        server.stop()
+        server.log.close()
+
+    def refused(self, *options):
         result = subprocess.run(
             [BIN / "normlabd", "--data-dir", self.data, "--http", "127.0.0.1:0",
              "--grpc", "127.0.0.1:0", *options],
-            capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, user=user)
+            capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
         self.assertEqual(result.returncode, 1, result.stderr)
         lines = [line for line in result.stderr.splitlines() if line.startswith("normlabd:")]
         self.assertEqual(len(lines), 1, result.stderr)
@@ -297,7 +313,7 @@ class Opening(unittest.TestCase):
         self.assertEqual((self.data / "normlab.db").read_bytes(), text)
 
     def test_a_newer_schema(self):
-        Server(self.data).start().stop()
+        self.make_database()
         with sqlite3.connect(self.data / "normlab.db") as database:
             database.execute("PRAGMA user_version = 4711")
         database.close()
@@ -310,13 +326,13 @@ class Opening(unittest.TestCase):
     def test_a_file_of_somebody_else(self):
         if os.geteuid() != 0:
             self.skipTest("only root can give a file away")
-        Server(self.data).start().stop()
+        self.make_database()
         os.chown(self.data / "normlab.db", 1234, 1234)
         line = self.refused()
         self.assertIn("belongs to another user (uid 1234)", line)
 
     def test_a_file_that_cannot_be_written(self):
-        Server(self.data).start().stop()
+        self.make_database()
         (self.data / "normlab.db").chmod(0o400)
         line = self.refused()
         self.assertIn("cannot be written", line)
