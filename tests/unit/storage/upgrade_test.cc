@@ -219,7 +219,8 @@ TEST_P(UpgradeTest, LineageIsThatOfTheCheckpoints) {
     EXPECT_EQ(paused.state(), v1::Run::STATE_PAUSED);
     EXPECT_EQ(paused.attempts(1).resumed_from_step(), 2);
     EXPECT_EQ(paused.attempts(1).checkpoint_step(), 4);
-    EXPECT_EQ(ReadLatestCheckpoint(database, Id('7'))->checkpoint_file, "step-4.safetensors");
+    EXPECT_EQ(ReadAttempts(database, Id('7')).value().back().checkpoint_file,
+              "step-4.safetensors");
     EXPECT_EQ(ReadRun(database, Id('1'))->summary().validation_loss(), 1.25);
   });
 }
