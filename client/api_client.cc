@@ -31,7 +31,8 @@ ApiClient::ApiClient(Endpoint endpoint)
       runs_(normlab::v1::RunService::NewStub(channel_)),
       experiments_(normlab::v1::ExperimentService::NewStub(channel_)),
       devices_(normlab::v1::DeviceService::NewStub(channel_)),
-      users_(normlab::v1::UserService::NewStub(channel_)) {}
+      users_(normlab::v1::UserService::NewStub(channel_)),
+      storage_(normlab::v1::StorageService::NewStub(channel_)) {}
 
 void ApiClient::Prepare(grpc::ClientContext& context) const {
   if (!endpoint_.token.empty()) {

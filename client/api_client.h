@@ -21,6 +21,7 @@
 #include "normlab/v1/device_service.grpc.pb.h"
 #include "normlab/v1/experiment_service.grpc.pb.h"
 #include "normlab/v1/run_service.grpc.pb.h"
+#include "normlab/v1/storage_service.grpc.pb.h"
 #include "normlab/v1/user_service.grpc.pb.h"
 
 namespace normlab::client {
@@ -33,6 +34,7 @@ class ApiClient {
   normlab::v1::ExperimentService::Stub& experiments() { return *experiments_; }
   normlab::v1::DeviceService::Stub& devices() { return *devices_; }
   normlab::v1::UserService::Stub& users() { return *users_; }
+  normlab::v1::StorageService::Stub& storage() { return *storage_; }
   const Endpoint& endpoint() const { return endpoint_; }
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
 
@@ -61,6 +63,7 @@ class ApiClient {
   std::unique_ptr<normlab::v1::ExperimentService::Stub> experiments_;
   std::unique_ptr<normlab::v1::DeviceService::Stub> devices_;
   std::unique_ptr<normlab::v1::UserService::Stub> users_;
+  std::unique_ptr<normlab::v1::StorageService::Stub> storage_;
 };
 
 }  // namespace normlab::client

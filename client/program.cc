@@ -101,7 +101,7 @@ int RunProgram(const std::vector<std::string>& arguments, Terminal& terminal) {
   for (const auto add :
        {AddArticle, AddPreset, AddSubmit, AddLs, AddShow, AddWatch, AddProbe, AddPause, AddResume,
         AddCancel, AddRename, AddLabel, AddNote, AddPin, AddRm, AddPrune, AddDevices, AddExport,
-        AddPlot, AddOpen, AddDoctor, AddCompletion}) {
+        AddPlot, AddOpen, AddBackup, AddCompact, AddDoctor, AddCompletion}) {
     add(program, context);
   }
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());

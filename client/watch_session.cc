@@ -9,6 +9,7 @@
 #include "client/interrupt.h"
 #include "client/overall_progress.h"
 #include "client/plain_reporter.h"
+#include "client/problems.h"
 #include "client/term/live_view.h"
 #include "client/term/text.h"
 #include "client/watch_stream.h"
@@ -37,6 +38,8 @@ class Observer {
   // Called between events, at least ten times a second. `notice` is about the connection.
   virtual void OnTick(const WatchModel& model, const std::string& notice) = 0;
   virtual void OnFinish(const WatchModel& model) = 0;
+  // What is wrong with the server has changed.
+  virtual void OnProblems(const std::vector<std::string>& problems) = 0;
 };
 
 class LiveObserver : public Observer {
@@ -50,7 +53,12 @@ class LiveObserver : public Observer {
     if (Clock::now() - drawn_ >= kRedraw) Draw(model, notice);
   }
 
+  void OnProblems(const std::vector<std::string>& problems) override {
+    problem_ = problems.empty() ? "" : Clean(problems.front());
+  }
+
   void OnFinish(const WatchModel& model) override {
+    problem_.clear();
     Draw(model, "");
     terminal_.EndFrame();
     // The picture has little room for reasons.
@@ -65,7 +73,8 @@ class LiveObserver : public Observer {
  private:
   void Draw(const WatchModel& model, const std::string& notice) {
     drawn_ = Clock::now();
-    const LiveFrameInput input = {title_, notice, ProgressOfAll(model), SecondsSince(start_)};
+    const LiveFrameInput input = {title_, notice.empty() ? problem_ : notice, ProgressOfAll(model),
+                                  SecondsSince(start_)};
     terminal_.ShowFrame(LiveFrame(model, input, terminal_.size(), terminal_.style()));
   }
 
@@ -82,6 +91,7 @@ class LiveObserver : public Observer {
 
   Terminal& terminal_;
   const std::string title_;
+  std::string problem_;  // of the server, the first one
   const Clock::time_point start_ = Clock::now();
   double start_fraction_ = -1;  // when the watch began; -1: not known yet
   Clock::time_point drawn_{};
@@ -104,6 +114,11 @@ class PlainObserver : public Observer {
     last_notice_ = notice;
   }
 
+  void OnProblems(const std::vector<std::string>& problems) override {
+    PrintProblems(terminal_, problems);
+    if (problems.empty()) terminal_.PrintError("normlab: the server has no more problems");
+  }
+
   void OnFinish(const WatchModel& model) override {
     for (const std::string& line : reporter_.Report(model, SecondsSince(start_)))
       terminal_.Print(line);
@@ -124,6 +139,7 @@ class JsonObserver : public Observer {
     if (const std::string line = EventJson(event); !line.empty()) terminal_.Print(line);
   }
   void OnTick(const WatchModel&, const std::string&) override {}
+  void OnProblems(const std::vector<std::string>&) override {}  // the event says it
   void OnFinish(const WatchModel&) override {}
 
  private:
@@ -213,6 +229,8 @@ std::string EventJson(const WatchRunsResponse& event) {
       return Named("end", token, ToJson(event.end()));
     case WatchRunsResponse::kDeleted:
       return Named("deleted", token, ToJson(event.deleted()));
+    case WatchRunsResponse::kNotice:
+      return Named("notice", token, ToJson(event.notice()));
     default:
       return "";
   }
@@ -242,6 +260,9 @@ absl::StatusOr<WatchOutcome> Watch(Context& context, const WatchTask& task) {
     if (result == WatchStream::kEnd) break;
     if (result == WatchStream::kEvent) {
       model.Apply(event);
+      if (event.has_notice()) {
+        observer->OnProblems({event.notice().problems().begin(), event.notice().problems().end()});
+      }
       observer->OnEvent(event, model);
     }
     observer->OnTick(model, NoticeOf(stream));

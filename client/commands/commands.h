@@ -10,7 +10,9 @@
 namespace normlab::client {
 
 void AddArticle(CLI::App& program, Context& context);
+void AddBackup(CLI::App& program, Context& context);
 void AddCancel(CLI::App& program, Context& context);
+void AddCompact(CLI::App& program, Context& context);
 void AddCompletion(CLI::App& program, Context& context);
 void AddDevices(CLI::App& program, Context& context);
 void AddDoctor(CLI::App& program, Context& context);

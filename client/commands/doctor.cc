@@ -7,10 +7,12 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "client/commands/commands.h"
 #include "client/health.h"
+#include "client/storage_progress.h"
 #include "client/term/text.h"
 #include "client/version.h"
 
@@ -18,6 +20,7 @@ namespace normlab::client {
 namespace {
 
 using normlab::v1::DeviceService;
+using normlab::v1::StorageService;
 using normlab::v1::UserService;
 
 struct Check {
@@ -28,6 +31,8 @@ struct Check {
 };
 
 using Checks = std::vector<Check>;
+
+constexpr int64_t kMuchUnused = 64 << 20;  // bytes
 
 // One file or folder of the data folder: it exists, is ours, and is closed to others.
 Check PrivateCheck(const std::string& name, const std::filesystem::path& path, mode_t mode) {
@@ -122,7 +127,60 @@ void CheckDevices(ApiClient& client, Checks& checks) {
                     usable > 0 ? "" : "no run can start; see: normlab devices"});
 }
 
-void CheckServer(Context& context, Checks& checks) {
+void CheckStorage(ApiClient& client, Checks& checks) {
+  const auto storage = client.Call(client.storage(), &StorageService::Stub::GetStorage,
+                                   normlab::v1::GetStorageRequest());
+  if (absl::IsUnimplemented(storage.status())) {
+    checks.push_back({"database", Check::kWarning, "the server is of a version that does not tell",
+                      "run the same version on both sides"});
+    return;
+  }
+  if (!storage.ok()) {
+    checks.push_back({"database", Check::kBad, std::string(storage.status().message()), ""});
+    return;
+  }
+  const bool much_unused = storage->unused_bytes() > kMuchUnused &&
+                           storage->unused_bytes() > storage->database_bytes() / 4;
+  checks.push_back(
+      {"database", much_unused ? Check::kWarning : Check::kGood,
+       fmt::format("{}, {} of it unused, {} in the log; {} runs, schema {}",
+                   BytesText(storage->database_bytes()), BytesText(storage->unused_bytes()),
+                   BytesText(storage->log_bytes()), CountText(storage->runs()), storage->schema()),
+       much_unused ? "normlab compact" : ""});
+  for (const std::string& problem : storage->problems()) {
+    checks.push_back({"problem", Check::kBad, Clean(problem), ""});
+  }
+}
+
+// Reads all of the database, on the server.
+void CheckContent(Context& context, ApiClient& client, Checks& checks) {
+  grpc::ClientContext call;  // without a deadline: a large database takes its time
+  client.Prepare(call);
+  const auto reader = client.storage().CheckStorage(&call, normlab::v1::CheckStorageRequest());
+  normlab::v1::CheckStorageResponse message, last;
+  {
+    StorageProgressLine line(context);
+    while (reader->Read(&message)) {
+      if (message.has_progress()) line.Show(message.progress());
+      if (message.complete()) last = message;
+    }
+  }
+  const grpc::Status status = reader->Finish();
+  if (!status.ok() || !last.complete()) {
+    checks.push_back(
+        {"integrity", Check::kBad,
+         status.ok() ? "the check did not end" : std::string(FromGrpc(status).message()), ""});
+    return;
+  }
+  for (const std::string& fault : last.faults()) {
+    checks.push_back({"integrity", Check::kBad, Clean(fault), "restore the latest good backup"});
+  }
+  if (last.faults().empty()) {
+    checks.push_back({"integrity", Check::kGood, "pages, references, points and levels agree", ""});
+  }
+}
+
+void CheckServer(Context& context, bool content, Checks& checks) {
   const auto client = context.Connect();
   if (!client.ok()) {
     checks.push_back({"server", Check::kBad, std::string(client.status().message()), ""});
@@ -139,7 +197,11 @@ void CheckServer(Context& context, Checks& checks) {
                     me.ok() ? fmt::format("accepted: {} ({})", Clean(me->name()), Clean(me->role()))
                             : std::string(me.status().message()),
                     me.ok() ? "" : "restart the server, or set NORMLAB_TOKEN to a valid one"});
-  if (me.ok()) CheckDevices(**client, checks);
+  if (me.ok()) {
+    CheckDevices(**client, checks);
+    CheckStorage(**client, checks);
+    if (content) CheckContent(context, **client, checks);
+  }
   if (!(*client)->endpoint().http.empty()) {
     checks.push_back({"dashboard", Check::kGood, "http://" + (*client)->endpoint().http + "/", ""});
   }
@@ -175,7 +237,7 @@ void PrintJson(const Checks& checks, Terminal& terminal) {
       -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
-int Doctor(Context& context) {
+int Doctor(Context& context, bool content) {
   Checks checks = {{"normlab", Check::kGood, kVersion, ""}};
   const char* remote = std::getenv("NORMLAB_SERVER");
   const bool local = context.server.empty() && (remote == nullptr || *remote == '\0');
@@ -185,7 +247,7 @@ int Doctor(Context& context) {
     CheckDataFolder(folder, checks);
     call = CheckLocalServer(folder, checks);
   }
-  if (call) CheckServer(context, checks);
+  if (call) CheckServer(context, content, checks);
   context.json ? PrintJson(checks, context.terminal) : Print(checks, context.terminal);
   for (const Check& check : checks) {
     if (check.verdict == Check::kBad) return kExitNoServer;
@@ -198,8 +260,13 @@ int Doctor(Context& context) {
 void AddDoctor(CLI::App& program, Context& context) {
   CLI::App* command =
       program.add_subcommand("doctor", "Check folders, server, token and devices; name remedies");
-  command->footer("Examples:\n  normlab doctor\n  normlab --data-dir /srv/normlab doctor --json");
-  command->callback([&context] { context.exit_code = Doctor(context); });
+  auto content = std::make_shared<bool>(false);
+  command->add_flag("--check", *content,
+                    "Read all of the database as well, from a copy; for admins");
+  command->footer(
+      "Examples:\n  normlab doctor\n  normlab doctor --check\n"
+      "  normlab --data-dir /srv/normlab doctor --json");
+  command->callback([&context, content] { context.exit_code = Doctor(context, *content); });
 }
 
 }  // namespace normlab::client

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "client/commands/commands.h"
+#include "client/problems.h"
 #include "client/run_ref.h"
 #include "client/term/live_view.h"
 #include "client/term/table.h"
@@ -105,6 +106,7 @@ int Ls(Context& context, const Options& options) {
   const absl::StatusOr<std::vector<Run>> runs =
       ListAllRuns(**client, request, options.all ? 0 : options.limit);
   if (!runs.ok()) return context.Fail(runs.status());
+  TellProblems(context, **client);
   if (context.json) {
     for (const Run& run : *runs) context.PrintJson(run);
   } else if (!runs->empty()) {

@@ -21,6 +21,7 @@
 #include "normlab/v1/device_service.pb.h"
 #include "normlab/v1/experiment_service.pb.h"
 #include "normlab/v1/run_service.pb.h"
+#include "normlab/v1/storage_service.pb.h"
 #include "normlab/v1/user_service.pb.h"
 #include "server/domain/event.h"
 
@@ -68,7 +69,18 @@ struct ServerMetrics {
   uint64_t commits = 0;         // since the start
   uint64_t sequence = 0;        // last one published
   double uptime_seconds = 0;
+  bool writing_ok = true;        // no transaction failed in the last seconds
+  int64_t log_bytes = 0;         // of the write-ahead log's file
+  int64_t free_bytes = 0;        // on the disk of the data folder
+  uint64_t slow_reads = 0;       // reads of the database beyond a second, since the start
 };
+
+// What a long task on the database says while it goes on: false when nobody wants to know any more,
+// and then it is broken off. May wait. And its end.
+using TellBackup = std::function<bool(v1::BackupResponse)>;
+using TellCheck = std::function<bool(v1::CheckStorageResponse)>;
+using TellCompact = std::function<bool(v1::CompactStorageResponse)>;
+using TaskDone = std::function<void(const absl::Status&)>;
 
 class Api {
  public:
@@ -113,6 +125,14 @@ class Api {
   virtual absl::StatusOr<v1::ExchangeLoginCodeResponse> ExchangeLoginCode(
       const v1::ExchangeLoginCodeRequest&) = 0;
 
+  virtual absl::StatusOr<v1::Storage> GetStorage(const Principal&) = 0;
+  // Long tasks, one at a time: they return at once, and call back on a thread of their own.
+  virtual void Backup(const Principal&, TellBackup tell, TaskDone done) = 0;
+  virtual void CheckStorage(const Principal&, TellCheck tell, TaskDone done) = 0;
+  virtual void CompactStorage(const Principal&, TellCompact tell, TaskDone done) = 0;
+
+  // What is wrong just now, one sentence a problem. Quick; any thread.
+  virtual std::vector<std::string> Problems() = 0;
   virtual ServerMetrics Metrics() = 0;
 
   // Runs `work` soon on the api's pool. Any thread; never blocks.

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/app/file_sizes.h"
 #include "server/app/requests.h"
 #include "server/base/strings.h"
 #include "server/domain/model_size.h"
@@ -225,6 +226,10 @@ ServerMetrics ServerApi::Metrics() {
   metrics.points_stored = parts_.store.attempt_log().points_stored();
   metrics.commits = parts_.store.writer().commits();
   metrics.sequence = parts_.hub.published();
+  metrics.writing_ok = parts_.store.writer().health().ok();
+  metrics.log_bytes = FileBytes(StrCat(parts_.store.path().string(), "-wal"));
+  metrics.free_bytes = FreeBytes(parts_.data_dir);
+  metrics.slow_reads = parts_.store.slow_reads();
   metrics.uptime_seconds =
       std::chrono::duration<double>(parts_.clock.Now() - started_).count();
   return metrics;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,8 +13,10 @@
 #include "server/app/dispatcher.h"
 #include "server/app/garbage_sweep.h"
 #include "server/app/pool.h"
+#include "server/app/problems.h"
 #include "server/app/progress_board.h"
 #include "server/app/run_files.h"
+#include "server/app/storage_tasks.h"
 #include "server/app/users.h"
 #include "server/base/clock.h"
 #include "server/base/ids.h"
@@ -38,6 +41,9 @@ class ServerApi : public Api {
     Pool& pool;
     const Clock& clock;
     domain::MachineLimits limits;
+    app::Problems& problems;
+    StorageTasks& storage_tasks;
+    std::filesystem::path data_dir;
   };
   explicit ServerApi(Parts parts);
 
@@ -75,6 +81,11 @@ class ServerApi : public Api {
   absl::StatusOr<v1::CreateLoginCodeResponse> CreateLoginCode(const Principal&) override;
   absl::StatusOr<v1::ExchangeLoginCodeResponse> ExchangeLoginCode(
       const v1::ExchangeLoginCodeRequest&) override;
+  absl::StatusOr<v1::Storage> GetStorage(const Principal&) override;
+  void Backup(const Principal&, TellBackup tell, TaskDone done) override;
+  void CheckStorage(const Principal&, TellCheck tell, TaskDone done) override;
+  void CompactStorage(const Principal&, TellCompact tell, TaskDone done) override;
+  std::vector<std::string> Problems() override { return parts_.problems.Current(); }
   ServerMetrics Metrics() override;
   void Post(std::function<void()> work) override { parts_.pool.Post(std::move(work)); }
 

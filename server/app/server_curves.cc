@@ -159,7 +159,8 @@ absl::StatusOr<std::unique_ptr<Watch>> ServerApi::WatchRuns(const Principal&,
                          kLargestWatch)}});
   }
   options.lobby = request.all() || options.runs.empty();
-  return std::make_unique<RunWatch>(parts_.store, parts_.hub, std::move(options));
+  return parts_.problems.Tell(
+      std::make_unique<RunWatch>(parts_.store, parts_.hub, std::move(options)));
 }
 
 }  // namespace normlab::app

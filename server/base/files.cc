@@ -137,8 +137,12 @@ absl::StatusOr<FileLock> FileLock::Take(const std::filesystem::path& path) {
 
 bool OnNetworkFileSystem(const std::filesystem::path& path) {
   struct statfs info;
-  if (statfs(path.c_str(), &info) != 0) return false;
-  switch (static_cast<uint32_t>(info.f_type)) {
+  return statfs(path.c_str(), &info) == 0 &&
+         IsNetworkFileSystem(static_cast<uint32_t>(info.f_type));
+}
+
+bool IsNetworkFileSystem(uint32_t type) {
+  switch (type) {
     case NFS_SUPER_MAGIC:
     case SMB_SUPER_MAGIC:
     case 0xFF534D42:  // CIFS

@@ -2,6 +2,7 @@
 #ifndef NORMLAB_SERVER_BASE_FILES_H_
 #define NORMLAB_SERVER_BASE_FILES_H_
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -40,6 +41,8 @@ class FileLock {
 
 // True when `path` lies on a file system shared over a network, where SQLite's WAL cannot work.
 bool OnNetworkFileSystem(const std::filesystem::path& path);
+// The same of the number by which the kernel knows a kind of file system (statfs: f_type).
+bool IsNetworkFileSystem(uint32_t type);
 
 }  // namespace normlab
 

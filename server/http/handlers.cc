@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -56,7 +57,13 @@ absl::StatusOr<Answer> ChangeRun(const Call& call,
 
 }  // namespace
 
-absl::StatusOr<Answer> Health(const Call&) { return JsonAnswer(R"({"status":"ok"})"); }
+absl::StatusOr<Answer> Health(const Call& call) {
+  const std::vector<std::string> problems = call.api.Problems();
+  nlohmann::ordered_json health = {{"status", problems.empty() ? "ok" : "degraded"}};
+  if (!problems.empty()) health["problems"] = problems;
+  // Texts of the system may be in any encoding.
+  return JsonAnswer(health.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
 
 absl::StatusOr<Answer> Metrics(const Call& call) {
   Answer answer;
@@ -199,6 +206,11 @@ absl::StatusOr<Answer> ListPresets(const Call& call) {
 absl::StatusOr<Answer> ListDevices(const Call& call) {
   if (absl::Status status = NoParameters(call); !status.ok()) return status;
   return Resource(call.api.ListDevices(call.who));
+}
+
+absl::StatusOr<Answer> GetStorage(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  return Resource(call.api.GetStorage(call.who));
 }
 
 absl::StatusOr<Answer> Settings(const Call& call) {

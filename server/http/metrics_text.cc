@@ -39,6 +39,15 @@ std::string MetricsText(const app::ServerMetrics& metrics) {
               number(metrics.commits)),
        Family(kGauge, "normlab_sequence", "Sequence of the last commit published.",
               number(metrics.sequence)),
+       Family(kGauge, "normlab_writing_ok", "0 when a transaction failed in the last seconds.",
+              number(metrics.writing_ok)),
+       Family(kGauge, "normlab_wal_bytes", "Size of the write-ahead log.",
+              number(metrics.log_bytes)),
+       Family(kGauge, "normlab_disk_free_bytes", "Free space on the disk of the data folder.",
+              number(metrics.free_bytes)),
+       Family(kCounter, "normlab_slow_reads_total",
+              "Reads of the database that took more than a second, since the start.",
+              number(metrics.slow_reads)),
        Family(kGauge, "normlab_uptime_seconds", "Time since the start.", metrics.uptime_seconds)});
   return text.str();
 }

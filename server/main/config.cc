@@ -116,6 +116,16 @@ std::variant<Config, int> ReadConfig(int argc, const char* const* argv) {
       ->envname("NORMLAB_CANCEL_GRACE")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
+  app.add_option("--wal-notice", config.wal_notice_mib,
+                 "MiB of the database's write-ahead log from which it is told who is in its way")
+      ->envname("NORMLAB_WAL_NOTICE")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--wal-limit", config.wal_limit_mib,
+                 "MiB of that log from which points wait in the spools of their runs")
+      ->envname("NORMLAB_WAL_LIMIT")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
   app.add_option("--log-level", config.log_level, "trace, debug, info, warning, error or off")
       ->envname("NORMLAB_LOG_LEVEL")
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "off"}))

@@ -19,6 +19,8 @@ struct Config {
   int64_t cpu_slots = 0;         // 0: one for each usable core
   std::vector<std::string> allowed_hosts;
   double cancel_grace_seconds = 10;
+  int64_t wal_notice_mib = 256;    // a log larger than that is a problem,
+  int64_t wal_limit_mib = 1024;    // and beyond that points wait
   std::filesystem::path shepherd;  // empty: beside this program
   std::filesystem::path trainer;
   std::filesystem::path texts;     // empty: ../share/normlab/texts from this program

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -76,7 +77,7 @@ std::optional<http::StaticFile> FindStaticFile(std::string_view path) {
 absl::Status Server::Start() {
   if (auto status = MakePrivateDirectory(config_.data_dir); !status.ok()) return status;
   absl::StatusOr<FileLock> lock = FileLock::Take(config_.data_dir / "lock");
-  if (!lock.ok()) return lock.status();
+  if (!lock.ok()) return WhoIsThere(lock.status());
   lock_ = *std::move(lock);
   if (auto status = OpenStore(); !status.ok()) return status;
   if (auto status = StartParts(); !status.ok()) return status;
@@ -101,10 +102,38 @@ absl::Status Server::Start() {
   return absl::OkStatus();
 }
 
+// Says of the server that has the folder what its endpoint.json says; `taken` names its process.
+absl::Status Server::WhoIsThere(const absl::Status& taken) const {
+  const absl::StatusOr<std::string> text = ReadFile(config_.data_dir / "endpoint.json");
+  if (!text.ok()) return taken;  // it does not serve yet, or is about to stop
+  try {
+    const nlohmann::json endpoint = nlohmann::json::parse(*text);
+    const std::string holder = StrCat("process ", endpoint.at("pid").get<int64_t>());
+    const std::string message(taken.message());
+    if (!message.ends_with(holder)) return taken;  // left by another one
+    const std::time_t since = endpoint.at("start_time").get<int64_t>() / 1'000'000;
+    std::tm utc{};
+    char time[32] = "";
+    gmtime_r(&since, &utc);
+    std::strftime(time, sizeof(time), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return absl::Status(taken.code(),
+                        StrCat(message, ", which serves http://",
+                               endpoint.at("http").get<std::string>(), "/ since ", time));
+  } catch (const nlohmann::json::exception&) {
+    return taken;  // the file says nothing that can be told
+  }
+}
+
 absl::Status Server::OpenStore() {
   storage::Store::Options options;
   options.path = config_.data_dir / "normlab.db";
   options.clock = &clock_;
+  options.log_limits.name = config_.wal_notice_mib << 20;
+  options.log_limits.hold = config_.wal_limit_mib << 20;
+  // So that a log that nobody is in the way of stays below.
+  options.log_limits.truncate = std::min(options.log_limits.truncate, options.log_limits.name / 2);
+  options.log_limits.checkpoint =
+      std::min(options.log_limits.checkpoint, options.log_limits.name / 8);
   options.publish = [this](const std::vector<domain::EventPtr>& events, uint64_t sequence) {
     progress_.Note(events);
     if (hub_) hub_->Publish(events, sequence);
@@ -121,6 +150,10 @@ absl::Status Server::StartParts() {
   if (auto status = MakePrivateDirectory(config_.data_dir / "attempts"); !status.ok()) {
     return status;
   }
+  const std::filesystem::path copies = config_.data_dir / "copies";
+  if (auto status = MakePrivateDirectory(copies); !status.ok()) return status;
+  problems_ = std::make_unique<app::Problems>(*store_, app::Problems::Options{config_.data_dir});
+  storage_tasks_ = std::make_unique<app::StorageTasks>(*store_, copies);
   files_ = std::make_unique<app::RunFiles>(config_.data_dir,
                                            config_.texts.empty() ? ShippedTexts() : config_.texts);
   app::Dispatcher::Options options;
@@ -153,7 +186,10 @@ absl::Status Server::StartParts() {
       progress_,
       *pool_,
       clock_,
-      {std::min(cpu_slots, scheduler::UsableCores()), scheduler::UsableMemory()}});
+      {std::min(cpu_slots, scheduler::UsableCores()), scheduler::UsableMemory()},
+      *problems_,
+      *storage_tasks_,
+      config_.data_dir});
   return absl::OkStatus();
 }
 
@@ -213,8 +249,10 @@ void Server::Stop() {
     unlink((config_.data_dir / "endpoint.json").c_str());
     endpoint_written_ = false;
   }
+  if (storage_tasks_) storage_tasks_->BreakOff();
   if (http_) http_->Stop();
   if (rpc_) rpc_->Stop();
+  if (storage_tasks_) storage_tasks_->Stop();
   if (dispatcher_) dispatcher_->Stop();
   if (pool_) pool_->Stop();
   if (store_) store_->writer().Stop();

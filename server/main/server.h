@@ -11,8 +11,10 @@
 #include "server/app/dispatcher.h"
 #include "server/app/garbage_sweep.h"
 #include "server/app/pool.h"
+#include "server/app/problems.h"
 #include "server/app/run_files.h"
 #include "server/app/server_api.h"
+#include "server/app/storage_tasks.h"
 #include "server/app/users.h"
 #include "server/base/clock.h"
 #include "server/base/files.h"
@@ -39,6 +41,7 @@ class Server {
   const std::string& grpc_address() const { return rpc_->address(); }
 
  private:
+  absl::Status WhoIsThere(const absl::Status& taken) const;
   absl::Status OpenStore();
   absl::Status StartParts();
   absl::Status StartHttp();
@@ -52,6 +55,8 @@ class Server {
   app::ProgressBoard progress_;
   std::unique_ptr<app::GarbageSweep> sweep_;  // until nothing is written any more
   std::unique_ptr<storage::Store> store_;
+  std::unique_ptr<app::Problems> problems_;
+  std::unique_ptr<app::StorageTasks> storage_tasks_;
   std::unique_ptr<app::Users> users_;
   std::unique_ptr<app::RunFiles> files_;
   std::unique_ptr<app::Pool> pool_;

@@ -10,6 +10,7 @@
 #include "normlab/v1/user_service.grpc.pb.h"
 #include "server/rpc/checkpoint_stream.h"
 #include "server/rpc/status.h"
+#include "server/rpc/storage_service.h"
 #include "server/rpc/watch_stream.h"
 
 namespace normlab::rpc {
@@ -168,6 +169,7 @@ std::vector<std::unique_ptr<grpc::Service>> MakeServices(Api& api, WatchRegistry
   services.push_back(std::make_unique<ExperimentServiceImpl>(api));
   services.push_back(std::make_unique<DeviceServiceImpl>(api));
   services.push_back(std::make_unique<UserServiceImpl>(api));
+  services.push_back(MakeStorageService(api));
   return services;
 }
 

@@ -13,8 +13,8 @@ namespace normlab::rpc {
 
 class WatchRegistry;
 
-// RunService, ExperimentService, DeviceService and UserService over `api`. Streams of WatchRuns are
-// ended by `registry`.
+// RunService, ExperimentService, DeviceService, UserService and StorageService over `api`. Streams
+// of WatchRuns are ended by `registry`.
 std::vector<std::unique_ptr<grpc::Service>> MakeServices(app::Api& api, WatchRegistry& registry);
 
 }  // namespace normlab::rpc

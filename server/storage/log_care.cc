@@ -24,6 +24,7 @@ LogCare::Verdict LogCare::Step(Database& database, bool tick) {
   const bool grown = database.log_bytes() - tried_at_ >= options_.limits.checkpoint;
   // With somebody in the way each attempt costs a look at the whole log: then only now and then.
   if (tick || (grown && !struggling_)) Checkpoint(database);
+  if (tick) ++attempts_;
   const int64_t bytes = database.log_bytes();
   struggling_ = !error_.ok() || bytes > options_.limits.truncate;
   const bool pinned = bytes > options_.limits.name;
@@ -38,6 +39,7 @@ LogCare::Verdict LogCare::Step(Database& database, bool tick) {
   state_.bytes = bytes;
   state_.pinned = pinned;
   state_.holding = holding_;
+  state_.attempts = attempts_;
   state_.error = error_;
   state_.readers.clear();
   if (pinned) {

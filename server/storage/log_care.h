@@ -40,6 +40,7 @@ struct LogState {
   bool pinned = false;          // larger than it should be
   std::vector<Reader> readers;  // when pinned
   bool holding = false;         // points wait
+  int64_t attempts = 0;         // to make it short, now and then while it is large
   absl::Status error;           // of the latest attempt to move it into the database
 };
 
@@ -74,6 +75,7 @@ class LogCare {
   const Options options_;
   // Of the writer's thread.
   int64_t tried_at_ = 0;  // bytes of the log at the latest checkpoint
+  int64_t attempts_ = 0;
   bool struggling_ = false;
   bool holding_ = false;
   absl::Status error_;

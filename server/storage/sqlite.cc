@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kBusyMillis = 5000;
 constexpr int kTruncateMillis = 1000;
+constexpr int kInstructionsBetweenQuestions = 100'000;
 constexpr int64_t kLogPageHeader = 24;  // bytes that each page has before it in the log
 
 // Called after each commit with the number of pages in the log.
@@ -36,6 +37,8 @@ absl::StatusCode CodeOf(int code) {
       return absl::StatusCode::kFailedPrecondition;
     case SQLITE_CONSTRAINT:
       return absl::StatusCode::kAlreadyExists;
+    case SQLITE_INTERRUPT:
+      return absl::StatusCode::kCancelled;
     case SQLITE_CORRUPT:
       return absl::StatusCode::kDataLoss;
     default:
@@ -160,10 +163,18 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::filesystem::
   if (code != SQLITE_OK) return ErrorOf(connection, code);
   sqlite3_busy_timeout(connection, kBusyMillis);
   sqlite3_extended_result_codes(connection, 1);
+  if (access == Access::kReadWrite) {
+    const absl::StatusOr<int64_t> pages = database->PragmaInteger("page_count");
+    if (!pages.ok()) return pages.status();
+    // Possible before anything is in the file only, and a write to one that has something.
+    if (*pages == 0) {
+      const absl::Status set = database->Execute("PRAGMA auto_vacuum = INCREMENTAL");
+      if (!set.ok()) return set;
+    }
+  }
   absl::Status status = database->Execute(
       access == Access::kReadWrite
-          ? "PRAGMA auto_vacuum = INCREMENTAL;"  // counts for a new file only
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
+          ? "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
             "PRAGMA trusted_schema = OFF; PRAGMA cache_size = -4096;"
           : "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF; PRAGMA cache_size = -1024;");
   if (!status.ok()) return status;
@@ -219,6 +230,13 @@ Statement Database::Once(const std::string& sql) {
 absl::Status Database::Execute(const std::string& sql) {
   const int code = sqlite3_exec(connection_, sql.c_str(), nullptr, nullptr, nullptr);
   return code == SQLITE_OK ? absl::OkStatus() : ErrorOf(connection_, code);
+}
+
+void Database::ContinueWhile(std::function<bool()> wanted) {
+  wanted_ = std::move(wanted);
+  sqlite3_progress_handler(
+      connection_, kInstructionsBetweenQuestions,
+      [](void* self) { return static_cast<Database*>(self)->wanted_() ? 0 : 1; }, this);
 }
 
 absl::StatusOr<int64_t> Database::PragmaInteger(const std::string& name) {

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@
 #include "absl/status/statusor.h"
 
 struct sqlite3;
+struct sqlite3_backup;
 struct sqlite3_stmt;
 
 namespace normlab::storage {
@@ -113,16 +115,22 @@ class Database {
   // What is in the log, as of this connection's latest write or checkpoint.
   int64_t log_bytes() const { return log_pages_ * log_page_bytes_; }
 
+  // Makes statements that are running or yet to come fail with CANCELLED once `wanted` returns
+  // false; it is asked now and then.
+  void ContinueWhile(std::function<bool()> wanted);
+
   // `PRAGMA name` as an integer.
   absl::StatusOr<int64_t> PragmaInteger(const std::string& name);
 
  private:
+  friend class PageCopy;
   explicit Database(sqlite3* connection) : connection_(connection) {}
 
   sqlite3* const connection_;
   std::unordered_map<std::string_view, sqlite3_stmt*> statements_;
   int64_t log_pages_ = 0;
   int64_t log_page_bytes_ = 0;
+  std::function<bool()> wanted_;
 };
 
 // BEGIN on construction, ROLLBACK on destruction unless committed.

@@ -1,5 +1,9 @@
 #include "server/storage/store.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <utility>
 
 #include "server/base/files.h"
@@ -20,6 +24,29 @@ std::string PlaceName(const char* file, int line) {
   return StrCat(std::filesystem::path(file).filename().string(), ":", line);
 }
 
+// Of a file that is there already. SQLite itself would only say that something is read-only, and
+// for root nothing ever is.
+absl::Status CheckFile(const std::filesystem::path& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) {
+    return errno == ENOENT ? absl::OkStatus()
+                           : absl::ErrnoToStatus(errno, StrCat("cannot look at ", path.string()));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return absl::FailedPreconditionError(StrCat(path.string(), " is no file"));
+  }
+  if (info.st_uid != geteuid()) {
+    return absl::FailedPreconditionError(
+        StrCat(path.string(), " belongs to another user (uid ", info.st_uid,
+               "); run normlabd as that user, or choose another folder with --data-dir"));
+  }
+  if ((info.st_mode & S_IWUSR) == 0 || access(path.c_str(), W_OK) != 0) {
+    return absl::FailedPreconditionError(
+        StrCat(path.string(), " cannot be written; if it is to be: chmod u+w ", path.string()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckPlace(const std::filesystem::path& path) {
   if (OnNetworkFileSystem(path.parent_path())) {
     return absl::FailedPreconditionError(StrCat(
@@ -27,7 +54,7 @@ absl::Status CheckPlace(const std::filesystem::path& path) {
         " is on a network file system, where the database cannot be kept safely; choose a local "
         "folder with --data-dir"));
   }
-  return absl::OkStatus();
+  return CheckFile(path);
 }
 
 absl::StatusOr<std::string> StoreId(Database& database) {
@@ -43,6 +70,16 @@ absl::StatusOr<std::string> StoreId(Database& database) {
 }
 
 }  // namespace
+
+absl::Status BecomeAnotherStore(Database& copy) {
+  Statement rename = copy.Prepared("UPDATE meta SET value = ?1 WHERE name = 'store_id'");
+  rename.Bind(1, RandomHex(kStoreIdBytes));
+  if (absl::Status status = rename.Run(); !status.ok()) return status;
+  // As after the machine has started anew: whatever has those numbers now is somebody else.
+  return copy.Execute(
+      "UPDATE attempts SET shepherd_boot_id = 'of the original' "
+      "WHERE end_time IS NULL AND shepherd_pid IS NOT NULL");
+}
 
 Store::Store(Options options)
     : options_(std::move(options)),

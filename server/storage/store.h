@@ -24,6 +24,10 @@
 
 namespace normlab::storage {
 
+// Makes a copy another store: with an id of its own, so that tokens of the original are refused, and
+// without the processes of the original's attempts, which are not its own to take over or to end.
+absl::Status BecomeAnotherStore(Database& copy);
+
 class Store {
  public:
   struct Options {

@@ -13,6 +13,7 @@ namespace {
 // Bound how long one commit holds the writer, not how fast it is.
 constexpr size_t kMaxGroup = 256;
 constexpr int64_t kMaxRows = 4096;
+constexpr std::chrono::seconds kFailureMemory(5);
 
 }  // namespace
 
@@ -68,6 +69,12 @@ void Writer::Stop() {
     ready_.NotifyOne();
   }
   if (thread_.joinable()) thread_.join();
+  std::deque<Chore> unfinished;
+  {
+    MutexLock lock(mutex_);
+    unfinished.swap(chores_);
+  }
+  for (Chore& chore : unfinished) chore(nullptr);
   for (Item& item : dropped) {
     if (item.done) item.done(absl::CancelledError("the server is stopping"));
   }
@@ -75,7 +82,23 @@ void Writer::Stop() {
 
 absl::Status Writer::health() const {
   MutexLock lock(mutex_);
-  return health_;
+  const bool over = latest_.ok() && options_.clock->Now() - failed_at_ >= kFailureMemory;
+  return over ? absl::OkStatus() : failure_;
+}
+
+void Writer::NoteHealth(const absl::Status& status) {
+  MutexLock lock(mutex_);
+  if (latest_.code() != status.code()) {
+    if (status.ok()) {
+      LogInfo("writing works again");
+    } else {
+      LogError("writing failed", {{"error", std::string(status.message())}});
+    }
+  }
+  latest_ = status;
+  if (status.ok()) return;
+  failure_ = status;
+  failed_at_ = options_.clock->Now();
 }
 
 void Writer::Loop() {
@@ -86,7 +109,33 @@ void Writer::Loop() {
     if (stop) return;
     if (!group.empty()) CommitGroup(std::move(group));
     TakeCare();
+    DoChore();
   }
+}
+
+void Writer::AddChore(Chore chore) {
+  {
+    MutexLock lock(mutex_);
+    if (!stopping_) {
+      chores_.push_back(std::move(chore));
+      ready_.NotifyOne();
+      return;
+    }
+  }
+  chore(nullptr);
+}
+
+void Writer::DoChore() {
+  Chore chore;
+  {
+    MutexLock lock(mutex_);
+    if (chores_.empty()) return;
+    chore = std::move(chores_.front());
+    chores_.pop_front();
+  }
+  if (!chore(database_.get())) return;
+  MutexLock lock(mutex_);
+  chores_.push_back(std::move(chore));
 }
 
 bool Writer::IsTimeForCare() const {
@@ -104,7 +153,7 @@ void Writer::TakeCare() {
 
 std::vector<Writer::Item> Writer::TakeAll(bool& stop) {
   MutexLock lock(mutex_);
-  while (queue_.empty() && !stopping_ && !IsTimeForCare()) {
+  while (queue_.empty() && chores_.empty() && !stopping_ && !IsTimeForCare()) {
     if (care_wanted_) {
       ready_.WaitFor(mutex_, options_.tick);
     } else {
@@ -127,17 +176,7 @@ void Writer::CommitGroup(std::vector<Item> group) {
   std::vector<Finished> finished;
   std::vector<domain::EventPtr> events;
   const absl::Status status = RunGroup(group, sequence, finished, events);
-  {
-    MutexLock lock(mutex_);
-    if (health_.code() != status.code()) {
-      if (status.ok()) {
-        LogInfo("writing works again");
-      } else {
-        LogError("writing failed", {{"error", std::string(status.message())}});
-      }
-    }
-    health_ = status;
-  }
+  NoteHealth(status);
   if (status.ok()) {
     sequence_ = sequence;
     commits_.fetch_add(1, std::memory_order_relaxed);

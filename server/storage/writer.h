@@ -74,12 +74,19 @@ class Writer {
   // Any thread but the writer's: submits and waits.
   absl::Status Write(Work work);
 
+  // Long work that is done in slices between commits: called on the writer's thread, outside a
+  // transaction, again and again until it returns false. With nullptr, once, when the writer stops
+  // before that. Any thread.
+  using Chore = std::function<bool(Database*)>;
+  void AddChore(Chore chore) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Commits what was submitted before, then ends the thread. Later work, and what is held, gets
   // CANCELLED.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t commits() const { return commits_.load(std::memory_order_relaxed); }
-  // Status of the latest commit: a full disk shows here until a commit succeeds again.
+  // The latest failure of a commit, until one has worked and none failed for some seconds: on a full
+  // disk small ones work now and then.
   absl::Status health() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -94,12 +101,14 @@ class Writer {
   };
 
   void Loop();
-  // Waits for work. Nothing: it is time for care, or to stop.
+  void NoteHealth(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits for work. Nothing: it is time for care or a chore, or to stop.
   std::vector<Item> TakeAll(bool& stop) ABSL_LOCKS_EXCLUDED(mutex_);
   // While held, bulk work stays in the queue and everything else is still written.
   void HoldBulk(bool held) ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsTimeForCare() const;
   void TakeCare();
+  void DoChore() ABSL_LOCKS_EXCLUDED(mutex_);
   void CommitGroup(std::vector<Item> group);
   absl::Status RunGroup(std::vector<Item>& group, uint64_t& sequence,
                         std::vector<Finished>& finished, std::vector<domain::EventPtr>& events);
@@ -120,8 +129,11 @@ class Writer {
   std::deque<Item> queue_ ABSL_GUARDED_BY(mutex_);
   std::deque<Item> held_ ABSL_GUARDED_BY(mutex_);  // bulk work that waits
   bool holding_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<Chore> chores_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status health_ ABSL_GUARDED_BY(mutex_);
+  absl::Status latest_ ABSL_GUARDED_BY(mutex_);   // of the latest commit
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // of the latest that failed, not too long ago
+  std::chrono::steady_clock::time_point failed_at_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

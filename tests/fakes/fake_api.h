@@ -145,6 +145,8 @@ class FakeApi : public app::Api {
   Answer<v1::ExchangeLoginCodeRequest, v1::ExchangeLoginCodeResponse> exchange_login_code;
   v1::ListPresetsResponse presets;
   v1::ListDevicesResponse devices;
+  v1::Storage storage;
+  std::vector<std::string> problems;
   app::ServerMetrics metrics;
 
   static constexpr char kToken[] = "owner-token";
@@ -254,6 +256,17 @@ class FakeApi : public app::Api {
       const v1::ExchangeLoginCodeRequest& request) override {
     return Ask(exchange_login_code, request);
   }
+  absl::StatusOr<v1::Storage> GetStorage(const app::Principal&) override { return storage; }
+  void Backup(const app::Principal&, app::TellBackup, app::TaskDone done) override {
+    done(absl::UnimplementedError("the test has no answer for this"));
+  }
+  void CheckStorage(const app::Principal&, app::TellCheck, app::TaskDone done) override {
+    done(absl::UnimplementedError("the test has no answer for this"));
+  }
+  void CompactStorage(const app::Principal&, app::TellCompact, app::TaskDone done) override {
+    done(absl::UnimplementedError("the test has no answer for this"));
+  }
+  std::vector<std::string> Problems() override { return problems; }
   app::ServerMetrics Metrics() override { return metrics; }
 
   void Post(std::function<void()> work) override {

@@ -1,5 +1,6 @@
 """A full disk: nothing is lost, everybody waits, and all goes on by itself."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -34,6 +35,8 @@ class DiskFull(unittest.TestCase):
 
     def test_points_wait_in_the_spool_and_queued_runs_in_the_queue(self):
         first = self.server.create("first", SPEC)
+        watch = self.server.cli_start("watch", first, "--json")
+        self.assertEqual(self.problems(), [])
         second = self.server.create("second", {**SPEC, "steps": 200})
         wait_for(lambda: self.server.step(first) > 500, "some steps")
         filler = self.fill()
@@ -49,14 +52,47 @@ class DiskFull(unittest.TestCase):
                 return None
 
         step = wait_for(stands_still, "the run to stand still")
-        self.assertEqual(self.server.request("GET", "/healthz")[0], 200, "the server lives")
+        self.assert_everybody_is_told()
         self.assertNotIn(self.server.state(first), ("FAILED", "SUCCEEDED"))
         filler.unlink()
         wait_for(lambda: self.server.step(first) > step, "the run to go on")
         self.server.wait_for_state(first, "SUCCEEDED")
+        wait_for(lambda: not self.problems(), "all to be well")
+        self.assert_watcher_was_told(watch)
+        self.assertEqual(self.server.cli("ls", check=0).stderr, "")
         self.assertEqual(sorted(self.server.series(first, "loss")),
                          list(range(1, SPEC["steps"] + 1)))
         self.server.wait_for_state(second, "SUCCEEDED")
+
+    def problems(self):
+        status, health = self.server.request("GET", "/healthz", token="")
+        self.assertEqual(status, 200, "the server lives")
+        return health.get("problems", [])
+
+    def metric(self, name):
+        text = self.server.request("GET", "/metrics")[1].decode()
+        return float(next(line.split()[1] for line in text.splitlines()
+                          if line.startswith(name + " ")))
+
+    def assert_everybody_is_told(self):
+        def nothing_stored(texts):
+            return any("nothing can be stored" in text and "make room" in text for text in texts)
+
+        wait_for(lambda: nothing_stored(self.problems()), "healthz to say so")
+        self.assertTrue(any("nearly full" in text for text in self.problems()), self.problems())
+        self.assertIn("nothing can be stored", self.server.cli("doctor").stdout)
+        self.assertIn("nothing can be stored", self.server.cli("ls", check=0).stderr)
+        self.assertEqual(self.metric("normlab_writing_ok"), 0)
+        self.assertLess(self.metric("normlab_disk_free_bytes"), 1 << 20)
+
+    def assert_watcher_was_told(self, watch):
+        """By its run's end, which may come before anybody can be sure that all is well again."""
+        out, _ = watch.communicate(timeout=60)
+        notices = [event.get("problems", []) for event in map(json.loads, out.splitlines())
+                   if event["event"] == "notice"]
+        self.assertTrue(any("nothing can be stored" in text for told in notices for text in told),
+                        notices)
+        self.assertEqual(self.metric("normlab_writing_ok"), 1)
 
     def test_a_run_is_not_started_without_room_and_says_so(self):
         filler = self.fill()

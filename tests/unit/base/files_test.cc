@@ -87,5 +87,21 @@ TEST(SecretsTest, DigestAndComparison) {
   EXPECT_NE(RandomHex(32), RandomHex(32));
 }
 
+TEST(FilesTest, NetworkFileSystemsAreKnownByTheirNumbers) {
+  for (const uint32_t network : {0x6969u,        // NFS
+                                 0x517Bu,        // SMB
+                                 0xFF534D42u,    // CIFS
+                                 0xFE534D42u,    // SMB 2 and 3
+                                 0x01021997u,    // 9p
+                                 0x00C36400u,    // Ceph
+                                 0x0BD00BD0u}) {  // Lustre
+    EXPECT_TRUE(IsNetworkFileSystem(network)) << std::hex << network;
+  }
+  for (const uint32_t local : {0xEF53u, 0x58465342u, 0x9123683Eu, 0x01021994u, 0x794C7630u}) {
+    EXPECT_FALSE(IsNetworkFileSystem(local)) << std::hex << local;
+  }
+  EXPECT_FALSE(OnNetworkFileSystem("/proc"));
+}
+
 }  // namespace
 }  // namespace normlab

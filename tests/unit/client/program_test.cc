@@ -115,7 +115,7 @@ TEST_F(ProgramTest, UnknownOptionAndCommandAreUsageErrorsWithTheNearestName) {
 TEST_F(ProgramTest, EveryCommandHasHelpWithExamples) {
   for (const char* command :
        {"article", "preset", "submit", "ls", "show", "watch", "probe", "pause", "resume", "cancel",
-        "devices", "export", "plot", "open", "doctor", "completion"}) {
+        "devices", "export", "plot", "open", "backup", "compact", "doctor", "completion"}) {
     EXPECT_EQ(Normlab({command, "--help"}), 0) << command;
     EXPECT_THAT(out_, HasSubstr("Examples:")) << command;
   }

@@ -108,6 +108,25 @@ TEST_F(HttpRoutesTest, AnExceptionIsAnInternalError) {
   EXPECT_EQ(Get("/healthz").status, 200);
 }
 
+TEST_F(HttpRoutesTest, HealthSaysWhatIsWrongToAnybody) {
+  EXPECT_EQ(Get("/healthz").body, R"({"status":"ok"})");
+  api_.problems = {"the disk is full: make room", "\xFF is no text"};
+  const auto degraded = Get("/healthz");
+  EXPECT_EQ(degraded.status, 200) << "it lives, and must not be restarted for that";
+  EXPECT_EQ(degraded.body,
+            "{\"status\":\"degraded\",\"problems\":[\"the disk is full: make room\","
+            "\"\xEF\xBF\xBD is no text\"]}");
+}
+
+TEST_F(HttpRoutesTest, StorageIsAResource) {
+  api_.storage.set_data_directory("/srv/normlab");
+  api_.storage.set_unused_bytes(4096);
+  api_.storage.add_problems("the disk is full: make room");
+  EXPECT_EQ(Get("/api/v1/storage").body,
+            "{\"dataDirectory\":\"/srv/normlab\",\"unusedBytes\":\"4096\","
+            "\"problems\":[\"the disk is full: make room\"]}");
+}
+
 TEST_F(HttpRoutesTest, GetAndCancelRun) {
   std::string got, cancelled;
   api_.get_run = [&](const v1::GetRunRequest& request) {
