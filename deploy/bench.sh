@@ -6,10 +6,12 @@ set -euo pipefail
 
 bash "$root/deploy/setup.sh" --test
 configure_and_build normlabd normlab-trainer normlab-shepherd normlab normlab-train-csv step_bench \
-  ingest_load normlab-fake-trainer
+  ingest_load normlab-fake-trainer storage_bench
 python="$root/.venv-test/bin/python"
 say "points stored a second"
 "$python" "$root/tests/bench/ingest.py" --bin "$build/bin"
+say "points on disk, and long curves drawn"
+"$build/bin/storage_bench"
 say "a step against its matrix products"
 "$python" "$root/tests/bench/step_table.py" "$build/bin/step_bench" "$@"
 say "steps a second against PyTorch and JAX"
