@@ -14,6 +14,12 @@ say "a page of a list of 10,000 runs, at most 50 ms"
 "$build/bin/run_list_bench" 50
 say "start of a server with 10,000 runs"
 "$python" "$root/tests/bench/start_time.py" --bin "$build/bin"
+  ingest_load normlab-fake-trainer storage_bench
+python="$root/.venv-test/bin/python"
+say "points stored a second"
+"$python" "$root/tests/bench/ingest.py" --bin "$build/bin"
+say "points on disk, and long curves drawn"
+"$build/bin/storage_bench"
 say "a step against its matrix products"
 "$python" "$root/tests/bench/step_table.py" "$build/bin/step_bench" "$@"
 say "steps a second against PyTorch and JAX"

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,14 @@ class Watch {
   // `wake` is called, from any thread and possibly more than once, when Next has something to
   // return; it must be quick and must not call Next itself. Call with nullptr to be left alone.
   virtual void OnReady(std::function<void()> wake) = 0;
+};
+
+// Reads every point of a run in pieces. Not thread-safe: one thread at a time.
+class PointsReader {
+ public:
+  virtual ~PointsReader() = default;
+  // The next piece, nothing behind the last. Reads the database.
+  virtual absl::StatusOr<std::optional<v1::ReadPointsResponse>> Next() = 0;
 };
 
 // A checkpoint's file, open: it stays readable when the run goes on and replaces it.
@@ -106,6 +115,8 @@ class Api {
                                                         const v1::ReadCheckpointRequest&) = 0;
   virtual absl::StatusOr<v1::ReadSeriesResponse> ReadSeries(const Principal&,
                                                             const v1::ReadSeriesRequest&) = 0;
+  virtual absl::StatusOr<std::unique_ptr<PointsReader>> ReadPoints(
+      const Principal&, const v1::ReadPointsRequest&) = 0;
   virtual absl::StatusOr<std::unique_ptr<Watch>> WatchRuns(const Principal&,
                                                            const v1::WatchRunsRequest&) = 0;
 

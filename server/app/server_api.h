@@ -67,6 +67,8 @@ class ServerApi : public Api {
                                                 const v1::ReadCheckpointRequest&) override;
   absl::StatusOr<v1::ReadSeriesResponse> ReadSeries(const Principal&,
                                                     const v1::ReadSeriesRequest&) override;
+  absl::StatusOr<std::unique_ptr<PointsReader>> ReadPoints(const Principal&,
+                                                           const v1::ReadPointsRequest&) override;
   absl::StatusOr<std::unique_ptr<Watch>> WatchRuns(const Principal&,
                                                    const v1::WatchRunsRequest&) override;
   absl::StatusOr<v1::Experiment> CreateExperiment(const Principal&,

@@ -49,8 +49,8 @@ absl::Status CheckRequest(const v1::ReadSeriesRequest& request) {
 }
 
 // The series asked for, found and counted, nothing of them read.
-absl::StatusOr<std::vector<storage::CurveReader>> PlanSeries(
-    storage::Database& database, const v1::ReadSeriesRequest& request) {
+absl::StatusOr<std::vector<storage::CurveReader>> PlanSeries(storage::Database& database,
+                                                             const v1::ReadSeriesRequest& request) {
   storage::CurveQuery query;
   query.range.first = request.from_step();
   if (request.to_step() > 0) query.range.last = request.to_step();
@@ -68,8 +68,7 @@ absl::StatusOr<std::vector<storage::CurveReader>> PlanSeries(
   std::set<std::string> done;
   for (std::string& name : names) {
     if (!done.insert(name).second) continue;
-    auto curve =
-        storage::CurveReader::Plan(database, *segments, std::move(name), query.max_points);
+    auto curve = storage::CurveReader::Plan(database, *segments, std::move(name), query.max_points);
     if (!curve.ok()) return curve.status();
     curves.push_back(*std::move(curve));
   }
@@ -87,8 +86,8 @@ absl::Status CheckSize(const std::vector<storage::CurveReader>& curves) {
 
 }  // namespace
 
-absl::StatusOr<v1::ReadSeriesResponse> ServerApi::ReadSeries(
-    const Principal&, const v1::ReadSeriesRequest& request) {
+absl::StatusOr<v1::ReadSeriesResponse> ServerApi::ReadSeries(const Principal&,
+                                                             const v1::ReadSeriesRequest& request) {
   if (absl::Status status = CheckId("run", request.run()); !status.ok()) return status;
   if (absl::Status status = CheckRequest(request); !status.ok()) return status;
   std::vector<storage::CurveReader> curves;

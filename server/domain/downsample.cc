@@ -37,9 +37,9 @@ void AppendBlock(Block& block, const Block& next) {
 
 void AppendKept(const Block& block, Curve& curve) {
   if (block.points == 0) return;
-  std::array<Point, kKeptOfBlock> kept = {
-      block.first, block.lowest.value_or(block.first), block.highest.value_or(block.first),
-      block.first_bad.value_or(block.first), block.last};
+  std::array<Point, kKeptOfBlock> kept = {block.first, block.lowest.value_or(block.first),
+                                          block.highest.value_or(block.first),
+                                          block.first_bad.value_or(block.first), block.last};
   std::sort(kept.begin(), kept.end(),
             [](const Point& a, const Point& b) { return a.step < b.step; });
   for (size_t i = 0; i < kept.size(); ++i) {

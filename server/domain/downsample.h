@@ -1,6 +1,6 @@
 // Fewer points that still show everything that matters: a run of neighbouring points is known by
-// its first and last, its lowest and highest and its first non-finite one, so that a single spike in
-// a million steps is always drawn.
+// its first and last, its lowest and highest and its first non-finite one, so that a single spike
+// in a million steps is always drawn.
 //
 //   Block block;
 //   for (...) AddPoint(block, {step, value});

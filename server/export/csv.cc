@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "server/export/number_text.h"
 
@@ -30,34 +32,16 @@ std::string Quoted(std::string_view written) {
   return quoted + '"';
 }
 
-bool NamesCollide(const std::vector<Curve>& curves) {
-  std::set<std::string_view> names;
-  for (const Curve& curve : curves) {
-    if (!names.insert(curve.name).second) return true;
-  }
-  return false;
-}
-
-// The three that every run has come first, then the others as they turn up.
-std::vector<std::string> ColumnNames(const std::vector<Curve>& curves, const CsvOptions& options) {
-  std::vector<std::string> names = {"loss", "gradient_norm", "learning_rate"};
-  if (options.main_series_only) return names;
-  std::set<std::string_view> seen(names.begin(), names.end());
-  std::vector<std::string> others;
-  for (const Curve& curve : curves) {
-    for (const Series& series : curve.series) {
-      if (seen.insert(series.name).second) others.push_back(series.name);
-    }
-  }
-  names.insert(names.end(), others.begin(), others.end());
-  return names;
-}
-
-// Walks the series of one curve together, step by step.
+// Walks series together, step by step.
 class RowCursor {
  public:
-  RowCursor(const Curve& curve, const std::vector<std::string>& columns) {
-    for (const std::string& name : columns) series_.push_back(curve.Find(name));
+  RowCursor(const std::vector<Series>& series, const std::vector<std::string>& columns) {
+    std::map<std::string_view, const Series*> by_name;
+    for (const Series& one : series) by_name.emplace(one.name, &one);
+    for (const std::string& name : columns) {
+      const auto found = by_name.find(name);
+      series_.push_back(found == by_name.end() ? nullptr : found->second);
+    }
     next_.assign(series_.size(), 0);
   }
 
@@ -93,31 +77,65 @@ class RowCursor {
 
 }  // namespace
 
-int64_t WriteCsv(const std::vector<Curve>& curves, const CsvOptions& options,
-                 const std::function<void(std::string_view)>& sink) {
-  const bool with_id = NamesCollide(curves);
-  const std::vector<std::string> columns = ColumnNames(curves, options);
-  std::string piece = with_id ? "run,run_id,step" : "run,step";
-  for (const std::string& name : columns) piece.append(",").append(Quoted(name));
-  piece += "\n";
-  int64_t rows = 0;
-  for (const Curve& curve : curves) {
-    std::string start = Quoted(curve.name) + ",";
-    if (with_id) start.append(curve.run_id).append(",");
-    RowCursor cursor(curve, columns);
-    while (cursor.Next()) {
-      piece += start + std::to_string(cursor.step());
-      for (size_t i = 0; i < columns.size(); ++i) piece.append(",").append(cursor.Take(i));
-      piece += "\n";
-      ++rows;
-      if (piece.size() >= kPiece) {
-        sink(piece);
-        piece.clear();
-      }
-    }
+CsvWriter::CsvWriter(std::vector<std::string> columns, Options options, Sink sink)
+    : columns_(std::move(columns)), options_(options), sink_(std::move(sink)) {
+  piece_ = "run";
+  if (options_.with_id) piece_ += ",run_id";
+  if (options_.with_attempt) piece_ += ",attempt";
+  piece_ += ",step";
+  for (const std::string& name : columns_) piece_.append(",").append(Quoted(name));
+  piece_ += "\n";
+}
+
+void CsvWriter::Write(const CsvRun& run, int32_t attempt, const std::vector<Series>& series) {
+  std::string start = Quoted(run.name) + ",";
+  if (options_.with_id) start.append(run.id).append(",");
+  if (options_.with_attempt) start.append(std::to_string(attempt)).append(",");
+  RowCursor cursor(series, columns_);
+  while (cursor.Next()) {
+    piece_ += start + std::to_string(cursor.step());
+    for (size_t i = 0; i < columns_.size(); ++i) piece_.append(",").append(cursor.Take(i));
+    piece_ += "\n";
+    ++rows_;
+    if (piece_.size() >= kPiece) Flush();
   }
-  if (!piece.empty()) sink(piece);
-  return rows;
+}
+
+void CsvWriter::Flush() {
+  if (!piece_.empty()) sink_(piece_);
+  piece_.clear();
+}
+
+std::vector<std::string> CsvColumns(const std::vector<std::string>& names) {
+  std::vector<std::string> columns = {"loss", "gradient_norm", "learning_rate"};
+  std::set<std::string> seen(columns.begin(), columns.end());
+  for (const std::string& name : names) {
+    if (seen.insert(name).second) columns.push_back(name);
+  }
+  return columns;
+}
+
+bool NamesCollide(const std::vector<CsvRun>& runs) {
+  std::set<std::string_view> names;
+  for (const CsvRun& run : runs) {
+    if (!names.insert(run.name).second) return true;
+  }
+  return false;
+}
+
+int64_t WriteCsv(const std::vector<Curve>& curves, const CsvOptions& options,
+                 const CsvWriter::Sink& sink) {
+  std::vector<CsvRun> runs;
+  std::vector<std::string> names;
+  for (const Curve& curve : curves) {
+    runs.push_back({curve.run_id, curve.name});
+    if (options.main_series_only) continue;
+    for (const Series& series : curve.series) names.push_back(series.name);
+  }
+  CsvWriter csv(CsvColumns(names), {.with_id = NamesCollide(runs)}, sink);
+  for (size_t i = 0; i < curves.size(); ++i) csv.Write(runs[i], 1, curves[i].series);
+  csv.Flush();
+  return csv.rows();
 }
 
 }  // namespace normlab::exporter

@@ -9,6 +9,7 @@
 #include "normlab/v1/run_service.grpc.pb.h"
 #include "normlab/v1/user_service.grpc.pb.h"
 #include "server/rpc/checkpoint_stream.h"
+#include "server/rpc/points_stream.h"
 #include "server/rpc/status.h"
 #include "server/rpc/storage_service.h"
 #include "server/rpc/watch_stream.h"
@@ -79,9 +80,10 @@ using RunServiceBase = v1::RunService::WithCallbackMethod_CreateRun<
                         v1::RunService::WithCallbackMethod_ResumeRun<
                             v1::RunService::WithCallbackMethod_ProbeRun<
                                 v1::RunService::WithCallbackMethod_ReadSeries<
-                                    v1::RunService::WithCallbackMethod_ReadCheckpoint<
-                                        v1::RunService::WithRawCallbackMethod_WatchRuns<
-                                            v1::RunService::Service>>>>>>>>>>>>>;
+                                    v1::RunService::WithCallbackMethod_ReadPoints<
+                                        v1::RunService::WithCallbackMethod_ReadCheckpoint<
+                                            v1::RunService::WithRawCallbackMethod_WatchRuns<
+                                                v1::RunService::Service>>>>>>>>>>>>>>;
 
 class RunServiceImpl final : public RunServiceBase {
  public:
@@ -101,6 +103,11 @@ class RunServiceImpl final : public RunServiceBase {
   grpc::ServerWriteReactor<v1::ReadCheckpointResponse>* ReadCheckpoint(
       CallbackServerContext* context, const v1::ReadCheckpointRequest* request) override {
     return StartCheckpointStream(api_, BearerToken(*context), *request);
+  }
+
+  grpc::ServerWriteReactor<v1::ReadPointsResponse>* ReadPoints(
+      CallbackServerContext* context, const v1::ReadPointsRequest* request) override {
+    return StartPointsStream(api_, BearerToken(*context), *request);
   }
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* WatchRuns(CallbackServerContext* context,

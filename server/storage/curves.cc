@@ -48,8 +48,7 @@ absl::StatusOr<std::vector<Segment>> SegmentsOf(Database& database, std::string_
   if (query.attempt == 0) return Lineage(*attempts, query.range);
   for (const AttemptRow& attempt : *attempts) {
     if (attempt.number != query.attempt) continue;
-    return std::vector<Segment>{
-        {attempt.id, attempt.number, query.range.first, query.range.last}};
+    return std::vector<Segment>{{attempt.id, attempt.number, query.range.first, query.range.last}};
   }
   return absl::NotFoundError(StrCat("run ", run, " has no attempt ", query.attempt));
 }
@@ -114,10 +113,9 @@ void CurveReader::ChooseBucket() {
 
 absl::StatusOr<bool> CurveReader::Read(Database& database, int64_t& rows) {
   while (reading_ < readers_.size() && rows > 0) {
-    const absl::StatusOr<bool> complete =
-        readers_[reading_].Read(database, rows, [this](int64_t number, const domain::Block& block) {
-          Take(number, block);
-        });
+    const absl::StatusOr<bool> complete = readers_[reading_].Read(
+        database, rows,
+        [this](int64_t number, const domain::Block& block) { Take(number, block); });
     if (!complete.ok()) return complete.status();
     if (!*complete) continue;
     bucket_ = -1;
@@ -141,8 +139,7 @@ void CurveReader::Take(int64_t number, const domain::Block& block) {
 }
 
 void CurveReader::DrawBuckets() {
-  const size_t most =
-      static_cast<size_t>(std::max<int64_t>(1, max_points_ / domain::kKeptOfBlock));
+  const size_t most = static_cast<size_t>(std::max<int64_t>(1, max_points_ / domain::kKeptOfBlock));
   size_t joined = 1;
   while ((buckets_.size() + joined - 1) / joined > most) joined *= 2;
   for (size_t i = 0; i < buckets_.size(); i += joined) {

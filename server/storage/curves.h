@@ -28,7 +28,8 @@ struct CurveQuery {
 };
 
 // What a query reads: steps of attempts, oldest first. The default curve is made of the latest
-// attempt's steps and, below the checkpoint that each attempt went on from, its ancestors'. NOT_FOUND when there is no such attempt.
+// attempt's steps and, below the checkpoint that each attempt went on from, its ancestors'.
+// NOT_FOUND when there is no such attempt.
 absl::StatusOr<std::vector<Segment>> SegmentsOf(Database& database, std::string_view run,
                                                 const CurveQuery& query);
 

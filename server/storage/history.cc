@@ -47,8 +47,7 @@ absl::StatusOr<v1::Column> ReadColumn(Database& database, const SeriesRow& serie
   column.set_name(series.name);
   while (select.Step()) {
     column.add_steps(select.Integer(0));
-    column.add_values(select.IsNull(1) ? std::numeric_limits<double>::quiet_NaN()
-                                       : select.Real(1));
+    column.add_values(select.IsNull(1) ? std::numeric_limits<double>::quiet_NaN() : select.Real(1));
   }
   if (!select.status().ok()) return select.status();
   return column;
@@ -90,8 +89,8 @@ absl::StatusOr<HistoryPage> ReadHistory(Database& database, std::string_view run
     const int64_t first =
         std::max({page.position.step + 1, from_step, attempt.resumed_from_step + 1});
     if (first > attempt.last_step) continue;
-    absl::StatusOr<PointsPage> read = ReadPage(
-        database, run, {attempt.id, attempt.number, first, attempt.last_step}, {}, limit);
+    absl::StatusOr<PointsPage> read =
+        ReadPage(database, run, {attempt.id, attempt.number, first, attempt.last_step}, {}, limit);
     if (!read.ok()) return read.status();
     page.position.step = read->last_step;
     if (read->points.columns_size() == 0) continue;

@@ -1,5 +1,5 @@
-// Reading every point of a run in pages, for watchers and exports. Functions run inside the caller's
-// read transaction; each page may have one of its own.
+// Reading every point of a run in pages, for watchers and exports. Functions run inside the
+// caller's read transaction; each page may have one of its own.
 #ifndef NORMLAB_SERVER_STORAGE_HISTORY_H_
 #define NORMLAB_SERVER_STORAGE_HISTORY_H_
 
@@ -48,7 +48,8 @@ absl::StatusOr<PointsPage> ReadPage(Database& database, std::string_view run,
                                     const Segment& segment, const std::vector<std::string>& names,
                                     int64_t limit);
 
-// Points of the longest series of `segment` (or of those of `names`): about as many steps as it has.
+// Points of the longest series of `segment` (or of those of `names`): about as many steps as it
+// has.
 absl::StatusOr<int64_t> CountSteps(Database& database, const Segment& segment,
                                    const std::vector<std::string>& names);
 

@@ -71,8 +71,7 @@ absl::StatusOr<int64_t> PackOldest(Database& database, int64_t attempt) {
       !status.ok()) {
     return status;
   }
-  Statement remove =
-      database.Prepared("DELETE FROM journal WHERE attempt = ?1 AND sequence <= ?2");
+  Statement remove = database.Prepared("DELETE FROM journal WHERE attempt = ?1 AND sequence <= ?2");
   remove.Bind(1, attempt);
   remove.Bind(2, sequence);
   if (absl::Status status = remove.Run(); !status.ok()) return status;
@@ -92,8 +91,8 @@ absl::StatusOr<Journal> Journal::Restore(Database& database, int64_t attempt) {
 absl::Status Journal::Note(Database& database, int64_t attempt, uint64_t sequence,
                            int64_t last_step) {
   {
-    Statement insert = database.Prepared(
-        "INSERT INTO journal (attempt, sequence, last_step) VALUES (?1, ?2, ?3)");
+    Statement insert =
+        database.Prepared("INSERT INTO journal (attempt, sequence, last_step) VALUES (?1, ?2, ?3)");
     insert.Bind(1, attempt);
     insert.Bind(2, static_cast<int64_t>(sequence));
     insert.Bind(3, last_step);
@@ -120,8 +119,7 @@ absl::Status PackJournal(Database& database, int64_t attempt) {
 absl::Status PackJournals(Database& database) {
   std::vector<std::pair<int64_t, int64_t>> attempts;  // and their rows
   {
-    Statement select =
-        database.Prepared("SELECT attempt, count(*) FROM journal GROUP BY attempt");
+    Statement select = database.Prepared("SELECT attempt, count(*) FROM journal GROUP BY attempt");
     while (select.Step()) attempts.emplace_back(select.Integer(0), select.Integer(1));
     if (!select.status().ok()) return select.status();
   }

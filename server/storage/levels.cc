@@ -103,8 +103,8 @@ Statement SelectPoints(Database& database, int64_t series, int64_t from_step, in
 }
 
 absl::StatusOr<int> TopLevel(Database& database, int64_t series) {
-  Statement select = database.Prepared(
-      "SELECT level FROM levels WHERE series = ?1 ORDER BY level DESC LIMIT 1");
+  Statement select =
+      database.Prepared("SELECT level FROM levels WHERE series = ?1 ORDER BY level DESC LIMIT 1");
   select.Bind(1, series);
   const int level = select.Step() ? static_cast<int>(select.Integer(0)) : 0;
   if (!select.status().ok()) return select.status();
@@ -145,8 +145,8 @@ absl::Status OpenLevels::Add(Database& database, int64_t series, Point point) {
   ++points_;
   int64_t size = kFanOut;
   for (size_t i = 0; points_ % size == 0; ++i, size *= kFanOut) {
-    const absl::Status status = InsertBlock(database, series, static_cast<int>(i) + 1,
-                                            points_ / size - 1, open_[i]);
+    const absl::Status status =
+        InsertBlock(database, series, static_cast<int>(i) + 1, points_ / size - 1, open_[i]);
     if (!status.ok()) return status;
     if (i + 1 == open_.size()) open_.emplace_back();
     AppendBlock(open_[i + 1], open_[i]);
@@ -167,8 +167,7 @@ absl::Status BuildLevels(Database& database) {
     Statement rows =
         SelectPoints(database, series, std::numeric_limits<int64_t>::min(), /*limit=*/-1);
     while (rows.Step()) {
-      const absl::Status status =
-          levels.Add(database, series, {rows.Integer(0), ValueOf(rows, 1)});
+      const absl::Status status = levels.Add(database, series, {rows.Integer(0), ValueOf(rows, 1)});
       if (!status.ok()) return status;
     }
     if (!rows.status().ok()) return rows.status();
@@ -192,8 +191,8 @@ absl::StatusOr<int64_t> CountUpTo(Database& database, int64_t series, int64_t st
     }
     if (!select.status().ok()) return select.status();
   }
-  Statement select = database.Prepared(
-      "SELECT count(*) FROM points WHERE series = ?1 AND step BETWEEN ?2 AND ?3");
+  Statement select =
+      database.Prepared("SELECT count(*) FROM points WHERE series = ?1 AND step BETWEEN ?2 AND ?3");
   select.Bind(1, series);
   select.Bind(2, from_step);
   select.Bind(3, step);
@@ -233,8 +232,8 @@ absl::StatusOr<bool> BlockReader::Read(Database& database, int64_t& rows, const 
     int64_t blocks = (slice_.end - slice_.begin) / size;
     if (level < coarsest_) blocks = std::min(blocks, kFanOut - slice_.begin / size % kFanOut);
     blocks = std::min(blocks, rows);
-    const absl::StatusOr<int64_t> read = level == 0 ? ReadPoints(database, blocks, sink)
-                                                    : ReadLevel(database, level, blocks, sink);
+    const absl::StatusOr<int64_t> read =
+        level == 0 ? ReadPoints(database, blocks, sink) : ReadLevel(database, level, blocks, sink);
     if (!read.ok()) return read.status();
     if (*read < blocks) {
       return absl::DataLossError(StrCat("level ", level, " of series ", slice_.series,

@@ -1,7 +1,7 @@
 // Curves of any length from few rows: table `levels` holds each series a second time, as blocks of
 // 64 points (level 1), of 64 * 64 (level 2), and so on. Points have numbers, 0, 1, ... in their
-// series; block b of level k holds those from b * 64^k on. A block is written once, when it is full,
-// in the transaction of its last point, so blocks never change.
+// series; block b of level k holds those from b * 64^k on. A block is written once, when it is
+// full, in the transaction of its last point, so blocks never change.
 //
 //   OpenLevels levels;                                   // writing: one a series
 //   levels.Add(database, series, {step, value});
@@ -72,8 +72,7 @@ class BlockReader {
 
  private:
   absl::StatusOr<int64_t> ReadPoints(Database& database, int64_t limit, const Sink& sink);
-  absl::StatusOr<int64_t> ReadLevel(Database& database, int level, int64_t limit,
-                                    const Sink& sink);
+  absl::StatusOr<int64_t> ReadLevel(Database& database, int level, int64_t limit, const Sink& sink);
 
   Slice slice_;  // what is left of it
   int coarsest_ = 0;

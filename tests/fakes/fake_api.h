@@ -216,6 +216,10 @@ class FakeApi : public app::Api {
                                                     const v1::ReadSeriesRequest& request) override {
     return Ask(read_series, request);
   }
+  absl::StatusOr<std::unique_ptr<app::PointsReader>> ReadPoints(
+      const app::Principal&, const v1::ReadPointsRequest&) override {
+    return absl::UnimplementedError("the test has no answer for this");
+  }
   absl::StatusOr<std::unique_ptr<app::Watch>> WatchRuns(
       const app::Principal&, const v1::WatchRunsRequest& request) override {
     if (watch_runs) {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -130,6 +131,29 @@ class FakeServer::Runs : public RunService::Service {
     response->set_run(request->run());
     for (const Column& column : fake_.series[request->run()]) {
       *response->add_columns()->mutable_column() = column;
+    }
+    return Status::OK;
+  }
+
+  // A piece for each attempt.
+  Status ReadPoints(ServerContext*, const ReadPointsRequest* request,
+                    grpc::ServerWriter<ReadPointsResponse>* writer) override {
+    std::vector<Column> columns;
+    {
+      std::lock_guard<std::mutex> lock(fake_.mutex_);
+      columns = fake_.series[request->run()];
+    }
+    for (int32_t attempt = 1; attempt <= (request->all_attempts() ? 2 : 1); ++attempt) {
+      ReadPointsResponse piece;
+      piece.mutable_points()->set_run(request->run());
+      piece.mutable_points()->set_attempt(attempt);
+      for (const Column& column : columns) {
+        const auto& names = request->names();
+        if (names.empty() || std::find(names.begin(), names.end(), column.name()) != names.end()) {
+          *piece.mutable_points()->add_columns() = column;
+        }
+      }
+      writer->Write(piece);
     }
     return Status::OK;
   }

@@ -70,6 +70,22 @@ TEST(CsvTest, NonFiniteValuesAreWords) {
             "a,1,NaN,,\na,2,Infinity,,\na,3,-Infinity,,\n");
 }
 
+TEST(CsvTest, RowsAreWrittenAsTheirPointsArrive) {
+  std::string text;
+  CsvWriter csv(CsvColumns({"loss", "extra, quoted"}), {.with_id = true, .with_attempt = true},
+                [&text](std::string_view piece) { text += piece; });
+  csv.Write({"01", "a"}, 1, {{"extra, quoted", {2}, {5}}, {"loss", {1, 2}, {kNan, 4}}});
+  csv.Write({"01", "a"}, 1, {});
+  csv.Write({"01", "a"}, 2, {{"loss", {2}, {-kInf}}, {"not a column", {2}, {1}}});
+  csv.Flush();
+  EXPECT_EQ(text,
+            "run,run_id,attempt,step,loss,gradient_norm,learning_rate,\"extra, quoted\"\n"
+            "a,01,1,1,NaN,,,\n"
+            "a,01,1,2,4,,,5\n"
+            "a,01,2,2,-Infinity,,,\n");
+  EXPECT_EQ(csv.rows(), 3);
+}
+
 TEST(CsvTest, NamesAreQuotedWhereTheyMustBeAndNeverChanged) {
   const Curve comma = {"01", "lr 1e-3, \"best\"", "", {{"loss", {1}, {1}}}};
   const Curve formula = {"02", "=1+1", "", {{"loss", {1}, {1}}}};

@@ -38,8 +38,7 @@ class JournalTest : public ::testing::Test {
 
   // A write of something else, which takes a sequence.
   void WriteOther() {
-    ASSERT_TRUE(
-        runs_.store().writer().Write([](WriteContext&) { return absl::OkStatus(); }).ok());
+    ASSERT_TRUE(runs_.store().writer().Write([](WriteContext&) { return absl::OkStatus(); }).ok());
     ++last_sequence_;
   }
 
@@ -54,8 +53,8 @@ class JournalTest : public ::testing::Test {
                         const auto position = PositionAt(database, run_, at);
                         EXPECT_TRUE(position.ok()) << position.status();
                         if (!position.ok() || position->step != step) {
-                          ADD_FAILURE() << "at " << at << ": " << position->step << ", not "
-                                        << step;
+                          ADD_FAILURE()
+                              << "at " << at << ": " << position->step << ", not " << step;
                           break;
                         }
                       }
@@ -107,12 +106,11 @@ TEST_F(JournalTest, EverySequenceEverGivenOutStaysExact) {
 
 TEST_F(JournalTest, AnAttemptsEndPacksTheRest) {
   for (int i = 0; i < 700; ++i) AppendStep();
-  ASSERT_TRUE(runs_.store()
-                  .writer()
-                  .Write([&](WriteContext& context) {
-                    return EndAttempt(context, attempt_.id, {});
-                  })
-                  .ok());
+  ASSERT_TRUE(
+      runs_.store()
+          .writer()
+          .Write([&](WriteContext& context) { return EndAttempt(context, attempt_.id, {}); })
+          .ok());
   ++last_sequence_;
   EXPECT_EQ(Rows(), 0);
   EXPECT_EQ(Pages(), 3);
@@ -125,8 +123,8 @@ TEST_F(JournalTest, AnUndoneWritePacksNothing) {
   ASSERT_FALSE(runs_.store()
                    .writer()
                    .Write([&](WriteContext& context) -> absl::Status {
-                     auto status = runs_.store().attempt_log().Append(
-                         context, attempt_.id, record_, {StepRecord(step_ + 1, {1})});
+                     auto status = runs_.store().attempt_log().Append(context, attempt_.id, record_,
+                                                                      {StepRecord(step_ + 1, {1})});
                      EXPECT_TRUE(status.ok());
                      runs_.store().attempt_log().Forget(attempt_.id);
                      return absl::AbortedError("undone");

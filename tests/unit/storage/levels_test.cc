@@ -203,14 +203,17 @@ TEST_F(LevelsTest, AnySliceIsReadExactlyInAnyNumberOfPieces) {
         int64_t rows = 1 + static_cast<int64_t>(random_() % 200);
         const int64_t allowed = rows;
         int64_t read = 0;
-        complete = reader.Read(database, rows, [&](int64_t number, const domain::Block& block) {
-                           EXPECT_EQ(number, next);
-                           EXPECT_LE(block.points, largest);
-                           EXPECT_EQ(number % block.points, 0);
-                           ExpectSame(block, models_[1].BlockOf(number, number + block.points));
-                           next += block.points;
-                           ++read;
-                         }).value();
+        complete = reader
+                       .Read(database, rows,
+                             [&](int64_t number, const domain::Block& block) {
+                               EXPECT_EQ(number, next);
+                               EXPECT_LE(block.points, largest);
+                               EXPECT_EQ(number % block.points, 0);
+                               ExpectSame(block, models_[1].BlockOf(number, number + block.points));
+                               next += block.points;
+                               ++read;
+                             })
+                       .value();
         EXPECT_EQ(allowed - rows, read);
         blocks += read;
       }
