@@ -19,6 +19,20 @@ def expected_value(series, step):
     return None
 
 
+FAN_OUT = 64  # points of a block of level 1, blocks of the next larger one
+
+
+def block_of(steps, curve, size):
+    """What the table of levels should have of `size` points; None when they are fewer."""
+    if len(steps) != size:
+        return None
+    values = [curve[step] for step in steps]
+    finite = [value for value in values if math.isfinite(value)]
+    stored = [None if math.isnan(value) else value for value in (values[0], values[-1])]
+    return [steps[0], steps[-1], *stored, min(finite, default=None), max(finite, default=None),
+            size - len(finite)]
+
+
 class Stored:
     """Everything in the database, read once: {(run, attempt, series): {step: value}}."""
 
@@ -34,6 +48,11 @@ class Stored:
                     "JOIN attempts ON attempts.id = series.attempt"):
                 self.curves.setdefault((run, attempt, name), {})[step] = \
                     math.nan if value is None else value
+            self.levels = database.execute(
+                "SELECT run, number, name, level, block, first_step, levels.last_step, first_value, "
+                "last_value, lowest, highest, non_finite FROM levels "
+                "JOIN series ON series.id = levels.series "
+                "JOIN attempts ON attempts.id = series.attempt").fetchall()
         finally:
             database.close()
 
@@ -41,7 +60,24 @@ class Stored:
         found = [] if self.integrity == ["ok"] else [f"integrity_check: {self.integrity[:3]}"]
         if self.foreign_keys:
             found.append(f"foreign_key_check: {self.foreign_keys[:3]}")
-        return found
+        return found + self.level_faults()
+
+    def level_faults(self):
+        """Blocks that are not what their points say, and blocks that should be there."""
+        found, counted = [], 0
+        steps = {key: sorted(curve) for key, curve in self.curves.items()}
+        for run, attempt, name, level, block, *row in self.levels:
+            key = (run, attempt, name)
+            size = FAN_OUT ** level
+            inside = steps.get(key, [])[block * size:(block + 1) * size]
+            if row != block_of(inside, self.curves.get(key, {}), size):
+                found.append(f"{key}: block {block} of level {level} is {row}")
+            counted += 1
+        wanted = sum(len(curve) // FAN_OUT ** level for curve in self.curves.values()
+                     for level in range(1, 11))
+        if counted != wanted:
+            found.append(f"{counted} blocks where {wanted} should be")
+        return found[:3]
 
     def missing(self, watcher, shown):
         """Points that a watcher was shown and that are not here."""
