@@ -7,6 +7,7 @@ set -euo pipefail
 bash "$root/deploy/setup.sh" --test
 configure_and_build normlabd normlab-trainer normlab-shepherd normlab normlab-train-csv step_bench \
   ingest_load normlab-fake-trainer run_list_bench
+  ingest_load normlab_fault_shim normlab-fake-trainer
 python="$root/.venv-test/bin/python"
 say "points stored a second"
 "$python" "$root/tests/bench/ingest.py" --bin "$build/bin"

@@ -108,7 +108,7 @@ absl::Status Dispatcher::RecoverOne(const v1::Run& run) {
 // trainer is turned away when it calls): the run goes back into the queue, or is paused, as asked.
 absl::Status Dispatcher::Requeue(const AttemptRow& attempt, const std::string& wait_reason) {
   LogInfo("attempt was not launched", {{"run", attempt.run}, {"attempt", StrCat(attempt.number)}});
-  return store_.writer().Write([&](WriteContext& context) {
+  const absl::Status status = store_.writer().Write([&](WriteContext& context) {
     if (auto status = storage::EndAttempt(context, attempt.id, {}); !status.ok()) return status;
     return storage::UpdateRun(context, attempt.run, [&](v1::Run& changed) {
       if (changed.state() == v1::Run::STATE_STARTING) {
@@ -127,6 +127,10 @@ absl::Status Dispatcher::Requeue(const AttemptRow& attempt, const std::string& w
       return absl::OkStatus();
     });
   });
+  // The spool may have been made; nobody has written into it.
+  std::error_code ignored;
+  if (status.ok()) std::filesystem::remove(DirectoryOf(attempt) / "spool", ignored);
+  return status;
 }
 
 // --- ending ---

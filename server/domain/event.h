@@ -20,11 +20,17 @@ class Event {
   // `sequence` is that of the write which made it; several events may share one. `message` has no
   // resume token: that differs between watchers.
   Event(uint64_t sequence, std::string run, v1::WatchRunsResponse message)
-      : sequence_(sequence), run_(std::move(run)), message_(std::move(message)) {}
+      : sequence_(sequence),
+        run_(std::move(run)),
+        message_(std::move(message)),
+        bytes_(message_.ByteSizeLong()) {}
 
   uint64_t sequence() const { return sequence_; }
   const std::string& run() const { return run_; }
   const v1::WatchRunsResponse& message() const { return message_; }
+
+  // Of the message in binary form: about what it takes in memory, too.
+  size_t bytes() const { return bytes_; }
 
   // The message in protobuf's binary form.
   const std::string& binary() const {
@@ -32,8 +38,8 @@ class Event {
     return binary_;
   }
   // The message as a server-sent event's `event:` and `data:` lines, by the one encoder there is.
-  const std::string& text(const std::function<std::string(const v1::WatchRunsResponse&)>& encode)
-      const {
+  const std::string& text(
+      const std::function<std::string(const v1::WatchRunsResponse&)>& encode) const {
     std::call_once(text_once_, [&] { text_ = encode(message_); });
     return text_;
   }
@@ -42,6 +48,7 @@ class Event {
   const uint64_t sequence_;
   const std::string run_;
   const v1::WatchRunsResponse message_;
+  const size_t bytes_;
   mutable std::once_flag binary_once_, text_once_;
   mutable std::string binary_, text_;
 };

@@ -96,6 +96,7 @@ absl::Status AttemptLog::AppendTo(WriteContext& context, int64_t attempt, uint64
     if (auto status = StoreRecord(context, open, record, batch); !status.ok()) return status;
     open.row.persisted_sequence = sequence;
   }
+  if (absl::Status status = StorePoints(context, open, batch); !status.ok()) return status;
   if (absl::Status status = WriteTotals(context, open, batch); !status.ok()) return status;
   points_stored_.fetch_add(batch.rows, std::memory_order_relaxed);
   return PublishBatch(context, open, batch);
@@ -145,7 +146,7 @@ absl::Status AttemptLog::StoreRecord(WriteContext& context, Open& open, const Re
     case Record::kSeries:
       return DeclareSeries(context, open, record.series());
     case Record::kStep:
-      return StoreStep(context, open, record.step(), batch);
+      return TakeStep(open, record.step(), batch);
     case Record::kFinished:
       open.row.outcome = record.finished().outcome();
       open.row.outcome_reason = record.finished().reason();
@@ -200,8 +201,7 @@ absl::Status AttemptLog::DeclareSeries(WriteContext& context, Open& open,
   return absl::OkStatus();
 }
 
-absl::Status AttemptLog::StoreStep(WriteContext& context, Open& open, const worker::v1::Step& step,
-                                   Batch& batch) {
+absl::Status AttemptLog::TakeStep(Open& open, const worker::v1::Step& step, Batch& batch) {
   if (step.series_size() != step.values_size()) {
     return absl::InvalidArgumentError("a step with a different number of series and values");
   }
@@ -214,18 +214,26 @@ absl::Status AttemptLog::StoreStep(WriteContext& context, Open& open, const work
     if (index >= open.series.size()) {
       return absl::InvalidArgumentError(StrCat("series ", index, " was never declared"));
     }
-    OpenSeries& series = open.series[index];
-    if (auto status = StorePoint(context, series, {step.step(), step.values(i)}); !status.ok()) {
-      return status;
-    }
     v1::Column& column = batch.columns[index];
     column.add_steps(step.step());
     column.add_values(step.values(i));
-    UpdateSummary(series.name, step.step(), step.values(i), open.summary);
+    UpdateSummary(open.series[index].name, step.step(), step.values(i), open.summary);
   }
   open.row.last_step = step.step();
   batch.rows += static_cast<uint64_t>(step.series_size());
   batch.has_steps = true;
+  return absl::OkStatus();
+}
+
+// Series by series, so that the table's neighbours are written one after another: with thousands of
+// series each has a page of its own, which is then gone to once a batch and not once a step.
+absl::Status AttemptLog::StorePoints(WriteContext& context, Open& open, const Batch& batch) {
+  for (const auto& [index, column] : batch.columns) {
+    for (int i = 0; i < column.steps_size(); ++i) {
+      const domain::Point point = {column.steps(i), column.values(i)};
+      if (auto status = StorePoint(context, open.series[index], point); !status.ok()) return status;
+    }
+  }
   return absl::OkStatus();
 }
 

@@ -76,8 +76,8 @@ class AttemptLog {
                               Batch& batch);
   absl::Status DeclareSeries(WriteContext& context, Open& open,
                              const worker::v1::SeriesDeclared& declared);
-  absl::Status StoreStep(WriteContext& context, Open& open, const worker::v1::Step& step,
-                         Batch& batch);
+  absl::Status TakeStep(Open& open, const worker::v1::Step& step, Batch& batch);
+  absl::Status StorePoints(WriteContext& context, Open& open, const Batch& batch);
   absl::Status StorePoint(WriteContext& context, OpenSeries& series, domain::Point point);
   absl::Status WriteTotals(WriteContext& context, Open& open, const Batch& batch);
   absl::Status PublishBatch(WriteContext& context, Open& open, Batch& batch);

@@ -175,7 +175,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::filesystem::
   absl::Status status = database->Execute(
       access == Access::kReadWrite
           ? "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
-            "PRAGMA trusted_schema = OFF; PRAGMA cache_size = -4096;"
+            "PRAGMA trusted_schema = OFF; PRAGMA cache_size = -16384;"
           : "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF; PRAGMA cache_size = -1024;");
   if (!status.ok()) return status;
   if (access == Access::kReadWrite) {

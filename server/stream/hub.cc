@@ -38,10 +38,13 @@ void Hub::Add(const std::string& name, const domain::EventPtr& event,
               std::set<int64_t>& ringing) {
   Feed& feed = FeedOf(name);
   feed.recent.push_back(event);
+  feed.bytes += event->bytes();
   if (name != kLobby && (event->message().has_run() || IsOver(event->message()))) {
     feed.ended = IsOver(event->message());
   }
-  while (feed.recent.size() > (feed.ended ? std::min(kKeptOfEnded, kept_) : kept_)) {
+  const size_t kept = feed.ended ? std::min(kKeptOfEnded, kept_) : kept_;
+  while (feed.recent.size() > kept || (feed.bytes > kKeptBytes && feed.recent.size() > 1)) {
+    feed.bytes -= feed.recent.front()->bytes();
     feed.evicted_through = feed.recent.front()->sequence();
     feed.recent.pop_front();
   }

@@ -28,6 +28,8 @@ class Hub {
  public:
   // Events kept of each feed by default. A watcher further behind reads the database.
   static constexpr size_t kKept = 2048;
+  // And bytes of events of each feed, but for its latest event: batches of a fast run are large.
+  static constexpr size_t kKeptBytes = 2 << 20;
 
   // `sequence`: of the latest write before the first Publish; what came before is not here.
   explicit Hub(uint64_t sequence, size_t kept = kKept)
@@ -64,6 +66,7 @@ class Hub {
  private:
   struct Feed {
     std::deque<domain::EventPtr> recent;
+    size_t bytes = 0;  // of those
     uint64_t evicted_through = 0;  // sequence of the latest event dropped
     std::set<int64_t> subscriptions;
     bool ended = false;            // nothing more will come; kept while somebody watches

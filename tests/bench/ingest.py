@@ -7,11 +7,13 @@ A real server, and trainers that have the real spool, observer and session but c
 (tests/bench/ingest_load.cc). Every part shares this machine's cores with the generators. After each
 part the database is read: each step of each series must be there once, with its value.
 
-1. paced: 16 trainers, 200 steps a second, 3 series, 60 s. The server's memory, read every second,
+1. paced: 16 trainers, 200 steps a second, 3 series, 60 s. The server's memory, read twice a second,
    must be flat; the time from a step's report to its being durable; what a report costs training.
 2. flat out: the same trainers without a pause. Points a second, counted until the last is durable.
 3. fair: the paced trainers again, while one more reports 2,000 series a step: what their times to
    durable are then.
+4. away: flat out, and for a third of the time the disk is full (tests/fakes/fault_shim.c). Nothing
+   may be lost, and the server's memory must stay what it was.
 """
 
 import argparse
@@ -44,6 +46,8 @@ read line < "$dir/ended"
 class Server:
     def __init__(self, programs, folder, slots):
         self.data = folder / "data"
+        self.control = folder / "control"
+        self.control.write_bytes(bytes(64))
         placeholder = folder / "placeholder"
         placeholder.write_text(PLACEHOLDER)
         placeholder.chmod(0o700)
@@ -51,7 +55,9 @@ class Server:
         self.process = subprocess.Popen(
             [programs / "normlabd", "--data-dir", self.data, "--http", "127.0.0.1:0", "--grpc",
              "127.0.0.1:0", "--cpu-slots", str(slots), "--trainer", placeholder],
-            stdin=subprocess.DEVNULL, stderr=self.log)
+            stdin=subprocess.DEVNULL, stderr=self.log,
+            env={**os.environ, "LD_PRELOAD": str(programs.resolve() / "normlab_fault_shim.so"),
+                 "NORMLAB_FAULT_CONTROL": str(self.control)})
         wait_for(lambda: (self.data / "endpoint.json").exists() or self.process.poll() is not None)
         if self.process.poll() is not None:
             sys.exit("normlabd did not start")
@@ -85,6 +91,10 @@ class Server:
         for run in runs:
             wait_for(lambda: self.request("GET", f"/api/v1/runs/{run}")["state"]
                      == "STATE_SUCCEEDED")
+
+    def fill_disk(self, full):
+        with open(self.control, "r+b") as file:
+            file.write(int(full).to_bytes(8, "little"))
 
     def rss_mb(self):
         pages = int(pathlib.Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
@@ -122,7 +132,7 @@ def check_database(data, runs, steps, series):
     return found
 
 
-def load(programs, trainers, seconds, rate, wide=0):
+def load(programs, trainers, seconds, rate, wide=0, away=False):
     """Runs one load; returns what ingest_load printed, the server's memory, and the points found."""
     with tempfile.TemporaryDirectory(prefix="normlab-ingest-") as name:
         server = Server(programs, pathlib.Path(name), trainers)
@@ -131,12 +141,14 @@ def load(programs, trainers, seconds, rate, wide=0):
             process = subprocess.Popen(
                 [programs / "ingest_load", "--data", server.data, "--seconds", str(seconds),
                  "--rate", str(rate), "--wide", str(wide), *runs],
-                stdout=subprocess.PIPE, text=True)
-            memory = []
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            memory, began = [], time.monotonic()
             while process.poll() is None:
                 memory.append(server.rss_mb())
+                if away:
+                    server.fill_disk(1 / 3 < (time.monotonic() - began) / seconds < 2 / 3)
                 try:
-                    process.wait(1)
+                    process.wait(0.5)
                 except subprocess.TimeoutExpired:
                     pass
             if process.returncode != 0:
@@ -169,10 +181,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--bin", type=pathlib.Path, required=True)
     parser.add_argument("--short", action="store_true", help="5 s instead of 60 a part")
-    parser.add_argument("--part", choices=("paced", "out", "fair"), action="append")
+    parser.add_argument("--part", choices=("paced", "out", "fair", "away"), action="append")
     arguments = parser.parse_args()
     seconds = 5 if arguments.short else 60
-    parts = arguments.part or ("paced", "out", "fair")
+    parts = arguments.part or ("paced", "out", "fair", "away")
     print("| load | points | points/s | durable ms, median | p99 | report us, median | p99 "
           "| server MB, first / last / most | bytes a point |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
@@ -192,6 +204,9 @@ def main():
     if "fair" in parts:
         show("16 of 200 steps/s beside one of 2,000 series",
              load(arguments.bin, 17, seconds, 200, wide=2000))
+    if "away" in parts:
+        show("16 flat out, the disk full for a third of the time",
+             load(arguments.bin, 16, seconds / 2, 0, away=True))
     for what in missed:
         print(f"short of the target: {what}")
     return 1 if missed else 0

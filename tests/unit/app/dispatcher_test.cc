@@ -513,10 +513,14 @@ TEST_F(DispatcherTest, AnAttemptThatWasNeverLaunchedIsQueuedAgain) {
   const std::string run = runs_.AddRun();
   // The server died between the commit and the launch.
   const storage::AttemptRow attempt = runs_.StartAttempt(run, 0, v1::Run::STATE_STARTING);
+  const std::filesystem::path folder = runs_.directory() / attempt.directory;
+  std::filesystem::create_directories(folder);
+  ASSERT_TRUE(Spool::Create(folder / "spool", Spool::kCapacityUnit).ok());
   Start();
   const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
   EXPECT_EQ(launch.key.run, run);
   EXPECT_EQ(launch.key.attempt, attempt.number + 1);
+  EXPECT_FALSE(std::filesystem::exists(folder / "spool")) << "nobody would ever read it";
 }
 
 TEST_F(DispatcherTest, ARunningAttemptWithoutATraceFailsAndTheServerStarts) {

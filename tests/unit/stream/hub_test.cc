@@ -55,6 +55,21 @@ TEST(HubTest, ASlowReaderIsSentToTheDatabaseAndMemoryIsBounded) {
   EXPECT_LT(hub.Read("a", 9'000, 1'000'000).events.size(), 1001u);
 }
 
+TEST(HubTest, LargeEventsAreFewerSoThatMemoryIsBounded) {
+  Hub hub(0);
+  v1::WatchRunsResponse message;
+  v1::Column& column = *message.mutable_points()->add_columns();
+  for (int i = 0; i < 4'000; ++i) column.add_values(i);
+  for (uint64_t sequence = 1; sequence <= 1'000; ++sequence) {
+    hub.Publish({std::make_shared<domain::Event>(sequence, "a", message)}, sequence);
+  }
+  EXPECT_TRUE(hub.Read("a", 900, 100).behind);
+  size_t bytes = 0;
+  for (const auto& event : hub.Read("a", 990, 100).events) bytes += event->bytes();
+  EXPECT_GT(bytes, 10 * 4'000 * sizeof(double)) << "the latest are there";
+  EXPECT_LT(bytes, Hub::kKeptBytes);
+}
+
 TEST(HubTest, AnEndedRunIsLeftToTheDatabaseOnceNobodyWatches) {
   Hub hub(0);
   const int64_t watcher = hub.Subscribe({"a"}, [] {});

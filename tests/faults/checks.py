@@ -1,0 +1,139 @@
+"""What must be true of a data folder after a round of faults, whatever the faults were.
+
+Every check returns a list of sentences: what is wrong.
+"""
+
+import math
+import pathlib
+import sqlite3
+
+
+def expected_value(series, step):
+    """What tests/fakes/fake_engine.cc reports, but for the learning rate."""
+    if series == "loss":
+        return 4 / step
+    if series == "gradient_norm":
+        return 4 / step / 2
+    if series.startswith("extra/"):
+        return step + int(series.removeprefix("extra/"))
+    return None
+
+
+FAN_OUT = 64  # points of a block of level 1, blocks of the next larger one
+
+
+def block_of(steps, curve, size):
+    """What the table of levels should have of `size` points; None when they are fewer."""
+    if len(steps) != size:
+        return None
+    values = [curve[step] for step in steps]
+    finite = [value for value in values if math.isfinite(value)]
+    stored = [None if math.isnan(value) else value for value in (values[0], values[-1])]
+    return [steps[0], steps[-1], *stored, min(finite, default=None), max(finite, default=None),
+            size - len(finite)]
+
+
+class Stored:
+    """Everything in the database, read once: {(run, attempt, series): {step: value}}."""
+
+    def __init__(self, data):
+        database = sqlite3.connect(f"file:{data / 'normlab.db'}?mode=ro", uri=True)
+        try:
+            self.integrity = [row[0] for row in database.execute("PRAGMA integrity_check")]
+            self.foreign_keys = database.execute("PRAGMA foreign_key_check").fetchall()
+            self.curves = {}
+            for run, attempt, name, step, value in database.execute(
+                    "SELECT run, number, name, step, value FROM points "
+                    "JOIN series ON series.id = points.series "
+                    "JOIN attempts ON attempts.id = series.attempt"):
+                self.curves.setdefault((run, attempt, name), {})[step] = \
+                    math.nan if value is None else value
+            self.levels = database.execute(
+                "SELECT run, number, name, level, block, first_step, levels.last_step, first_value, "
+                "last_value, lowest, highest, non_finite FROM levels "
+                "JOIN series ON series.id = levels.series "
+                "JOIN attempts ON attempts.id = series.attempt").fetchall()
+        finally:
+            database.close()
+
+    def faults(self):
+        found = [] if self.integrity == ["ok"] else [f"integrity_check: {self.integrity[:3]}"]
+        if self.foreign_keys:
+            found.append(f"foreign_key_check: {self.foreign_keys[:3]}")
+        return found + self.level_faults()
+
+    def level_faults(self):
+        """Blocks that are not what their points say, and blocks that should be there."""
+        found, counted = [], 0
+        steps = {key: sorted(curve) for key, curve in self.curves.items()}
+        for run, attempt, name, level, block, *row in self.levels:
+            key = (run, attempt, name)
+            size = FAN_OUT ** level
+            inside = steps.get(key, [])[block * size:(block + 1) * size]
+            if row != block_of(inside, self.curves.get(key, {}), size):
+                found.append(f"{key}: block {block} of level {level} is {row}")
+            counted += 1
+        wanted = sum(len(curve) // FAN_OUT ** level for curve in self.curves.values()
+                     for level in range(1, 11))
+        if counted != wanted:
+            found.append(f"{counted} blocks where {wanted} should be")
+        return found[:3]
+
+    def missing(self, watcher, shown):
+        """Points that a watcher was shown and that are not here."""
+        found = [f"{watcher}: {fault}" for fault in shown.faults[:3]]
+        for key, curve in shown.curves.items():
+            stored = self.curves.get(key, {})
+            lost = [step for step, value in curve.items()
+                    if step not in stored or stored[step] != value
+                    and not (math.isnan(stored[step]) and math.isnan(value))]
+            if lost:
+                found.append(f"{watcher} was shown {len(lost)} points of {key} that are not stored "
+                             f"so, from step {min(lost)} on")
+        return found
+
+
+def curve_faults(run, curves, steps):
+    """Of a run's default curve (as the API gives it): whole from step 1 on, each value its step's."""
+    found = []
+    lengths = {name: len(curve) for name, curve in curves.items()}
+    for name, curve in curves.items():
+        if sorted(curve) != list(range(1, len(curve) + 1)):
+            holes = sorted(set(range(1, max(curve) + 1)) - set(curve))
+            found.append(f"{run}: {name} lacks {len(holes)} steps from {holes[:1]} on")
+        wrong = [step for step, value in curve.items()
+                 if expected_value(name, step) not in (None, value)]
+        if wrong:
+            found.append(f"{run}: {name} is wrong at {wrong[:3]}")
+    if len(set(lengths.values())) > 1:
+        found.append(f"{run}: series of different lengths: {lengths}")
+    if steps is not None and set(lengths.values()) != {steps}:
+        found.append(f"{run}: {steps} steps were done and the curve has {lengths}")
+    return found
+
+
+def left_processes(data):
+    """Processes of attempts of this data folder that are still there."""
+    marker = f"NORMLAB_ATTEMPT_DIR={data}".encode()
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            if marker in (entry / "environ").read_bytes():
+                state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
+                if state not in "ZX":
+                    found.append(f"process {entry.name} is left: "
+                                 f"{(entry / 'cmdline').read_bytes().split(bytes(1))[:1]}")
+        except OSError:
+            continue  # gone meanwhile, or somebody else's
+    return found
+
+
+def left_spools(data):
+    return [f"{spool} is left" for spool in (data / "attempts").glob("*/spool")]
+
+
+def left_leases(server):
+    return [f"{device['id']} is held by {device['run']}"
+            for device in server.get("/api/v1/devices")["devices"] if device.get("run")]
