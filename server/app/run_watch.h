@@ -39,6 +39,8 @@ class RunWatch : public Watch {
   ~RunWatch() override;
 
   absl::StatusOr<std::vector<WatchedEvent>> Next() override;
+  std::optional<std::vector<WatchedEvent>> NextLive() override;
+  bool more() const override { return more_; }
   bool finished() const override;
   void OnReady(std::function<void()> wake) override;
 
@@ -69,12 +71,18 @@ class RunWatch : public Watch {
                   std::vector<WatchedEvent>& out);
   // False when some target has fallen behind and must catch up first.
   bool ReadLive(std::vector<WatchedEvent>& out);
+  // Moves a target's events up to the sequence `boundary` to `taken`.
+  void TakeUpTo(uint64_t boundary, Target& target, std::vector<domain::EventPtr> events,
+                std::vector<domain::EventPtr>& taken);
+  void AddTokens(std::vector<domain::EventPtr> events, uint64_t uneven,
+                 std::vector<WatchedEvent>& out);
   bool IsTarget(const std::string& run) const;
 
   storage::Store& store_;
   stream::Hub& hub_;
   const Options options_;
   std::vector<Target> targets_;
+  bool more_ = false;
   int64_t subscription_ = 0;
 };
 

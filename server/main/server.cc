@@ -20,7 +20,8 @@
 namespace normlab::server {
 namespace {
 
-constexpr int kPoolThreads = 4;
+// Calls of the API, and reads that may take long: more of these would only slow each other.
+constexpr int kPoolThreads = 4, kReadThreads = 2;
 
 struct HostPort {
   std::string host;
@@ -139,6 +140,7 @@ absl::Status Server::StartParts() {
   }
   dispatcher_ = std::make_unique<app::Dispatcher>(*store_, std::move(options));
   pool_ = std::make_unique<app::Pool>(kPoolThreads);
+  reads_ = std::make_unique<app::Pool>(kReadThreads);
   api_ = std::make_unique<app::ServerApi>(app::ServerApi::Parts{
       *store_,
       *hub_,
@@ -147,6 +149,7 @@ absl::Status Server::StartParts() {
       *users_,
       progress_,
       *pool_,
+      *reads_,
       clock_,
       {std::min(cpu_slots, scheduler::UsableCores()), scheduler::UsableMemory()}});
   return absl::OkStatus();
@@ -211,6 +214,7 @@ void Server::Stop() {
   if (http_) http_->Stop();
   if (rpc_) rpc_->Stop();
   if (dispatcher_) dispatcher_->Stop();
+  if (reads_) reads_->Stop();
   if (pool_) pool_->Stop();
   if (store_) store_->writer().Stop();
 }
