@@ -13,10 +13,11 @@
 namespace normlab::app {
 namespace {
 
-constexpr int64_t kHistoryPage = 50'000;  // points
-constexpr size_t kLivePage = 512;         // events of a run
-constexpr size_t kEnoughEvents = 64;      // of histories in one answer
-constexpr int kLobbyFirst = 200;          // runs shown to one who just came
+// Points. Each of many watchers that join at once, or stall, holds a page: 130 KiB of numbers.
+constexpr int64_t kHistoryPage = 8'192;
+constexpr size_t kLivePage = 512;     // events of a run
+constexpr size_t kEnoughEvents = 64;  // of histories in one answer
+constexpr int kLobbyFirst = 200;      // runs shown to one who just came
 
 using domain::Event;
 using domain::EventPtr;
@@ -310,8 +311,8 @@ bool RunWatch::ReadLive(std::vector<WatchedEvent>& out) {
       continue;
     }
     // Later events of a target that has more, or that was read earlier than another, are not here.
-    boundary = std::min(boundary,
-                        reading.more ? reading.events.back()->sequence() : reading.published);
+    boundary =
+        std::min(boundary, reading.more ? reading.events.back()->sequence() : reading.published);
     more_ = more_ || reading.more;
     read[i] = std::move(reading.events);
   }
@@ -353,8 +354,8 @@ void RunWatch::AddTokens(std::vector<EventPtr> events, uint64_t uneven,
     const uint64_t sequence = events[i]->sequence();
     const bool whole = i + 1 == events.size() || events[i + 1]->sequence() > sequence;
     const bool has_token = whole && sequence >= uneven;
-    out.push_back({std::move(events[i]),
-                   has_token ? MakeResumeToken(store_.store_id(), sequence) : ""});
+    out.push_back(
+        {std::move(events[i]), has_token ? MakeResumeToken(store_.store_id(), sequence) : ""});
   }
 }
 

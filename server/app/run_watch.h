@@ -47,14 +47,14 @@ class RunWatch : public Watch {
  private:
   // One watched run, or the lobby.
   struct Target {
-    std::string run;                  // stream::kLobby for the lobby
-    uint64_t cursor = 0;              // everything up to this sequence was returned
-    bool fresh = true;                // nothing was ever returned: everything is new
+    std::string run;      // stream::kLobby for the lobby
+    uint64_t cursor = 0;  // everything up to this sequence was returned
+    bool fresh = true;    // nothing was ever returned: everything is new
     bool catching_up = true;
-    bool in_history = false;          // the snapshot of this catch-up was returned
-    uint64_t snapshot_sequence = 0;   // the run's state as last returned
+    bool in_history = false;         // the snapshot of this catch-up was returned
+    uint64_t snapshot_sequence = 0;  // the run's state as last returned
     storage::HistoryPosition position;
-    int32_t told_attempt = 0;         // attempts up to this number were announced
+    int32_t told_attempt = 0;  // attempts up to this number were announced
     // Nothing more comes of it. A watch of all runs goes on beyond the end of one, which may be
     // labelled, archived or tried again; there only a deleted one has ended.
     bool ended = false;

@@ -160,8 +160,7 @@ asio::awaitable<bool> Connection::Serve() {
   if (request.match.route->handler == nullptr) co_return co_await ServeEvents(request);
 
   auto handle = [this, &request] { return Handle(request); };
-  const auto lane =
-      request.match.route->reads_much ? ApiPool::Lane::kReads : ApiPool::Lane::kShort;
+  const auto lane = request.match.route->reads_much ? ApiPool::Lane::kReads : ApiPool::Lane::kShort;
   absl::StatusOr<Answer> answer = co_await context_.pool.Run(std::move(handle), lane);
   if (!answer.ok()) {
     if (HttpStatus(answer.status().code()) >= 500) {

@@ -72,6 +72,7 @@ asio::awaitable<void> EventStream::Run() {
   boost::system::error_code ignored;
   stream_.socket().set_option(
       asio::socket_base::send_buffer_size(static_cast<int>(context_.options.stall_bytes)), ignored);
+  stream_.socket().non_blocking(true, ignored);
   gone_ = !co_await Write(std::move(buffers));
 
   listening_ = true;
@@ -127,15 +128,14 @@ asio::awaitable<void> EventStream::SendEvents() {
     if (!watch_->more()) co_await AwaitEvents();
   }
   if (gone_) co_return;
-  const std::string frame =
-      ErrorFrame(absl::UnavailableError("the server is stopping; come back"));
+  const std::string frame = ErrorFrame(absl::UnavailableError("the server is stopping; come back"));
   co_await SendText(frame);
 }
 
 asio::awaitable<void> EventStream::AwaitEvents() {
   while (!ended()) {
-    const auto due = ready_ ? last_read_ + context_.options.round
-                            : last_write_ + context_.options.heartbeat;
+    const auto due =
+        ready_ ? last_read_ + context_.options.round : last_write_ + context_.options.heartbeat;
     if (ready_ && std::chrono::steady_clock::now() >= due) co_return;
     timer_.expires_at(due);
     boost::system::error_code error;
@@ -197,10 +197,14 @@ asio::awaitable<void> EventStream::SendChunk(std::vector<asio::const_buffer> fra
 asio::awaitable<bool> EventStream::Write(std::vector<asio::const_buffer> buffers) {
   beast::buffers_suffix<std::vector<asio::const_buffer>> rest(std::move(buffers));
   while (asio::buffer_size(rest) > 0) {
-    stream_.expires_after(context_.options.stall_timeout);
     boost::system::error_code error;
-    const size_t written = co_await stream_.async_write_some(
-        rest, asio::redirect_error(asio::use_awaitable, error));
+    // Nearly always there is room, and neither a timer nor a wait is needed.
+    size_t written = stream_.socket().write_some(rest, error);
+    if (error == asio::error::would_block) {
+      stream_.expires_after(context_.options.stall_timeout);
+      written =
+          co_await stream_.async_write_some(rest, asio::redirect_error(asio::use_awaitable, error));
+    }
     if (error == beast::error::timeout) context_.api.NoteStalled(peer_);
     if (error) co_return false;
     rest.consume(written);

@@ -23,6 +23,10 @@ namespace {
 // Calls of the API, and reads that may take long: more of these would only slow each other.
 constexpr int kPoolThreads = 4, kReadThreads = 2;
 
+std::chrono::milliseconds Milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
 struct HostPort {
   std::string host;
   uint16_t port = 0;
@@ -84,7 +88,10 @@ absl::Status Server::Start() {
   absl::StatusOr<std::filesystem::path> socket = SocketPath();
   if (!socket.ok()) return socket.status();
   auto worker_service = std::make_unique<rpc::WorkerService>(*dispatcher_, *store_, *pool_);
-  rpc_ = std::make_unique<rpc::RpcServer>(*api_, std::move(worker_service));
+  rpc::WatchLimits watching;
+  watching.heartbeat = Milliseconds(config_.heartbeat_seconds);
+  watching.stall_timeout = Milliseconds(config_.stall_timeout_seconds);
+  rpc_ = std::make_unique<rpc::RpcServer>(*api_, std::move(worker_service), watching);
   if (auto parsed = ParseAddress("--grpc", config_.grpc).status(); !parsed.ok()) return parsed;
   if (auto status = StartHttp(); !status.ok()) return status;  // login links name its address
   if (auto status = rpc_->Start({config_.grpc, *socket}); !status.ok()) return status;
@@ -126,8 +133,7 @@ absl::Status Server::StartParts() {
   options.files = files_.get();
   options.devices = scheduler::FindDevices(config_.cpu_slots);
   options.clock = &clock_;
-  options.cancel_grace =
-      std::chrono::milliseconds(static_cast<int64_t>(config_.cancel_grace_seconds * 1000));
+  options.cancel_grace = Milliseconds(config_.cancel_grace_seconds);
   executor::LocalExecutorOptions local;
   local.shepherd_path = config_.shepherd;
   local.trainer_path = config_.trainer;
@@ -162,6 +168,8 @@ absl::Status Server::StartHttp() {
   options.host = address->host;
   options.port = address->port;
   options.allowed_hosts = config_.allowed_hosts;
+  options.heartbeat = Milliseconds(config_.heartbeat_seconds);
+  options.stall_timeout = Milliseconds(config_.stall_timeout_seconds);
   options.static_file = FindStaticFile;
   options.settings_json = domain::SettingsToJson;
   http_ = std::make_unique<http::HttpServer>(*api_, std::move(options));

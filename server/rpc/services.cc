@@ -43,22 +43,22 @@ ServerUnaryReactor* Answer(CallbackServerContext* context, Api& api, Response* r
 }
 
 // Declares one unary method that passes its request on.
-#define NORMLAB_UNARY(Method, Request, Response)                                           \
-  ServerUnaryReactor* Method(CallbackServerContext* context, const v1::Request* request,   \
-                             v1::Response* response) override {                            \
+#define NORMLAB_UNARY(Method, Request, Response)                                                 \
+  ServerUnaryReactor* Method(CallbackServerContext* context, const v1::Request* request,         \
+                             v1::Response* response) override {                                  \
     return Answer<v1::Response>(context, api_, response, [this, request](const Principal& who) { \
-      return api_.Method(who, *request);                                                   \
-    });                                                                                    \
+      return api_.Method(who, *request);                                                         \
+    });                                                                                          \
   }
 
 // The same for one that may read much.
-#define NORMLAB_UNARY_READ(Method, Request, Response)                                            \
-  ServerUnaryReactor* Method(CallbackServerContext* context, const v1::Request* request,         \
-                             v1::Response* response) override {                                  \
-    return Answer<v1::Response>(                                                                 \
-        context, api_, response,                                                                 \
-        [this, request](const Principal& who) { return api_.Method(who, *request); },            \
-        &Api::PostRead);                                                                         \
+#define NORMLAB_UNARY_READ(Method, Request, Response)                                    \
+  ServerUnaryReactor* Method(CallbackServerContext* context, const v1::Request* request, \
+                             v1::Response* response) override {                          \
+    return Answer<v1::Response>(                                                         \
+        context, api_, response,                                                         \
+        [this, request](const Principal& who) { return api_.Method(who, *request); },    \
+        &Api::PostRead);                                                                 \
   }
 
 // The same for methods whose request says nothing.

@@ -36,10 +36,9 @@ struct WatchLimits {
 class WatchLoop {
  public:
   // Asks gRPC for the next call of WatchRuns; its request is left serialized.
-  using Accept = std::function<void(
-      grpc::ServerContext* context, grpc::ByteBuffer* request,
-      grpc::ServerAsyncWriter<grpc::ByteBuffer>* writer, grpc::ServerCompletionQueue* queue,
-      void* tag)>;
+  using Accept = std::function<void(grpc::ServerContext* context, grpc::ByteBuffer* request,
+                                    grpc::ServerAsyncWriter<grpc::ByteBuffer>* writer,
+                                    grpc::ServerCompletionQueue* queue, void* tag)>;
 
   WatchLoop(app::Api& api, WatchLimits limits) : api_(api), limits_(limits) {}
   ~WatchLoop() { Stop(); }

@@ -18,8 +18,8 @@ constexpr char kStalled[] =
 // The field resume_token by itself, as protobuf encodes it.
 std::string EncodeToken(const std::string& token) {
   constexpr uint32_t kLengthDelimited = 2;
-  std::string field(1, static_cast<char>(v1::WatchRunsResponse::kResumeTokenFieldNumber << 3 |
-                                         kLengthDelimited));
+  std::string field(
+      1, static_cast<char>(v1::WatchRunsResponse::kResumeTokenFieldNumber << 3 | kLengthDelimited));
   size_t size = token.size();
   for (; size >= 0x80; size >>= 7) field.push_back(static_cast<char>(size | 0x80));
   field.push_back(static_cast<char>(size));

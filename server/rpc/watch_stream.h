@@ -54,10 +54,10 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   void OnFinished(bool ok);
   void OnDone(bool ok);
 
-  Answer Open(const std::string& token);  // pool
+  Answer Open(const std::string& token);                 // pool
   void Hand(Answer answer) ABSL_LOCKS_EXCLUDED(mutex_);  // pool
-  void Wake();  // rung by the hub
-  void Ring();  // any thread
+  void Wake();                                           // rung by the hub
+  void Ring();                                           // any thread
   void TakeAnswer() ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Advance();
@@ -86,8 +86,8 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   std::deque<app::WatchedEvent> outgoing_;
   absl::Status error_;
   WatchLoop::Time last_write_;
-  bool more_ = false;       // the watch has more already
-  bool away_ = true;        // the watch is not open yet, or with the pool
+  bool more_ = false;  // the watch has more already
+  bool away_ = true;   // the watch is not open yet, or with the pool
   bool writing_ = false;
   bool broken_ = false;     // the client is gone, or detached
   bool ending_ = false;     // the server stops

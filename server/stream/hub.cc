@@ -96,8 +96,8 @@ Hub::Reading Hub::Read(const std::string& name, uint64_t after, size_t limit) {
   }
   auto event = std::upper_bound(feed.recent.begin(), feed.recent.end(), after, After);
   for (; event != feed.recent.end(); ++event) {
-    const bool same_write = !reading.events.empty() &&
-                            reading.events.back()->sequence() == (*event)->sequence();
+    const bool same_write =
+        !reading.events.empty() && reading.events.back()->sequence() == (*event)->sequence();
     if (reading.events.size() >= limit && !same_write) {
       reading.more = true;
       break;

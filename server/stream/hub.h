@@ -50,8 +50,7 @@ class Hub {
     // Everything published when this was read.
     uint64_t published = 0;
   };
-  Reading Read(const std::string& feed, uint64_t after, size_t limit)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  Reading Read(const std::string& feed, uint64_t after, size_t limit) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Makes few events of many, for whoever read them here.
   std::vector<domain::EventPtr> Merge(std::vector<domain::EventPtr> events) {
@@ -63,8 +62,7 @@ class Hub {
   // A watcher's bell. Ringing is done under the hub's lock: it must be quick and must not call the
   // hub. After Unsubscribe returns it is not rung any more.
   using Bell = std::function<void()>;
-  int64_t Subscribe(const std::vector<std::string>& feeds, Bell bell)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t Subscribe(const std::vector<std::string>& feeds, Bell bell) ABSL_LOCKS_EXCLUDED(mutex_);
   void Unsubscribe(int64_t subscription) ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t subscriptions() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -78,7 +76,7 @@ class Hub {
     std::deque<domain::EventPtr> recent;
     uint64_t evicted_through = 0;  // sequence of the latest event dropped
     std::set<Subscription*> subscriptions;
-    bool ended = false;            // nothing more will come; kept while somebody watches
+    bool ended = false;  // nothing more will come; kept while somebody watches
   };
 
   Feed& FeedOf(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -2,12 +2,12 @@
 //
 //   watch_load --grpc HOST:PORT --http HOST:PORT --token T --run ID --steps N --first-step N
 //
-// The run is one of the scripted trainer's with value=steady: the loss of a step is the steady clock
-// at the moment when it was reported, so that now minus loss is the latency. Every watcher must see
-// every step from 1 to N once. Latencies are counted from --first-step on, and from then on also
-// the processor time of the server (--server-pid) and of this process. Readers that open a stream
-// and take nothing from it can be added (--stalled, half of them gRPC). Prints one line of JSON;
-// tests/bench/watch_load.py starts the server and reads it.
+// The run is one of the scripted trainer's with value=steady: the loss of a step is the steady
+// clock at the moment when it was reported, so that now minus loss is the latency. Every watcher
+// must see every step from 1 to N once. Latencies are counted from --first-step on, and from then
+// on also the processor time of the server (--server-pid) and of this process. Readers that open a
+// stream and take nothing from it can be added (--stalled, half of them gRPC). Prints one line of
+// JSON; tests/bench/watch_load.py starts the server and reads it.
 #include <grpcpp/grpcpp.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -95,8 +95,8 @@ std::unique_ptr<v1::RunService::Stub> Connect(const Options& options, int count,
     grpc::ChannelArguments arguments;
     // Else all channels to one address share a connection.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    all.push_back(grpc::CreateCustomChannel(options.grpc, grpc::InsecureChannelCredentials(),
-                                            arguments));
+    all.push_back(
+        grpc::CreateCustomChannel(options.grpc, grpc::InsecureChannelCredentials(), arguments));
   }
   return v1::RunService::NewStub(all[static_cast<size_t>(count) % all.size()]);
 }
@@ -232,8 +232,8 @@ class Crowd {
  public:
   explicit Crowd(const Options& options) : options_(options) {
     for (int i = 0; i < options.watchers; ++i) {
-      watchers_.push_back(std::make_unique<GrpcWatcher>(
-          options, Connect(options, i, channels_), queue_, grpc_));
+      watchers_.push_back(
+          std::make_unique<GrpcWatcher>(options, Connect(options, i, channels_), queue_, grpc_));
     }
     const size_t colon = options.http.rfind(':');
     tcp::resolver resolver(io_);
@@ -250,9 +250,7 @@ class Crowd {
     http_thread_ = std::thread([this] { io_.run(); });
   }
 
-  bool ended() const {
-    return grpc_.ended == options_.watchers && http_.ended == options_.streams;
-  }
+  bool ended() const { return grpc_.ended == options_.watchers && http_.ended == options_.streams; }
   int64_t latest_step() const { return std::max<int64_t>(grpc_.latest_step, http_.latest_step); }
 
   // Ends what has not ended by itself. Afterwards the tallies may be read.
@@ -279,8 +277,8 @@ class Crowd {
       request.add_runs(options_.run);
       stalled_contexts_.push_back(std::make_unique<grpc::ClientContext>());
       stalled_contexts_.back()->AddMetadata("authorization", "Bearer " + options_.token);
-      stalled_.push_back(Connect(options_, number, channels_)
-                             ->WatchRuns(stalled_contexts_.back().get(), request));
+      stalled_.push_back(
+          Connect(options_, number, channels_)->WatchRuns(stalled_contexts_.back().get(), request));
     } else {
       stalled_streams_.push_back(std::make_unique<EventWatcher>(options_, io_, server_, ignored_));
     }
@@ -303,20 +301,23 @@ nlohmann::json Report(Tally& tally) {
   std::vector<float>& all = tally.latencies_ms;
   std::sort(all.begin(), all.end());
   const auto at = [&](double share) {
-    return all.empty() ? 0.0 : all[static_cast<size_t>(share * static_cast<double>(all.size() - 1))];
+    return all.empty() ? 0.0
+                       : all[static_cast<size_t>(share * static_cast<double>(all.size() - 1))];
   };
   nlohmann::json faults = tally.faults;
   if (faults.size() > 5) faults.erase(faults.begin() + 5, faults.end());
-  return {{"points", all.size()},   {"median_ms", at(0.5)}, {"p99_ms", at(0.99)},
-          {"max_ms", at(1)},        {"lost", tally.lost},   {"doubled", tally.doubled},
-          {"messages", tally.messages}, {"faults", faults}, {"faulty", tally.faults.size()}};
+  return {{"points", all.size()},         {"median_ms", at(0.5)},
+          {"p99_ms", at(0.99)},           {"max_ms", at(1)},
+          {"lost", tally.lost},           {"doubled", tally.doubled},
+          {"messages", tally.messages},   {"faults", faults},
+          {"faulty", tally.faults.size()}};
 }
 
 int Run(const Options& options) {
   using std::chrono::milliseconds;
   Crowd crowd(options);
-  const auto deadline = std::chrono::steady_clock::now() +
-                        milliseconds(static_cast<int64_t>(options.seconds * 1000));
+  const auto deadline =
+      std::chrono::steady_clock::now() + milliseconds(static_cast<int64_t>(options.seconds * 1000));
   const auto wait = [&](const std::function<bool()>& done, const std::function<void()>& each) {
     while (!done() && std::chrono::steady_clock::now() < deadline) {
       each();
@@ -324,9 +325,7 @@ int Run(const Options& options) {
     }
   };
   double memory = 0;
-  const auto measure = [&] {
-    memory = std::max(memory, ReadUsage(options.server_pid).memory);
-  };
+  const auto measure = [&] { memory = std::max(memory, ReadUsage(options.server_pid).memory); };
   wait([&] { return crowd.latest_step() >= options.first_step; }, measure);
   const int64_t start = NowNanos();
   const Usage server = ReadUsage(options.server_pid), own = ReadUsage(getpid());

@@ -5,7 +5,8 @@
 // The script is in the environment, as KEY=VALUE pairs divided by commas: NORMLAB_FAKE_ENGINE for
 // every run, NORMLAB_FAKE_ENGINE_7 for the runs with seed 7.
 //   steps_per_second=N  pace; without it, as fast as possible
-//   value=inverse|step|clock|steady  the loss of step s: 4 / s (default), s, or when it was made, in
+//   value=inverse|step|clock|steady
+//                       the loss of step s: 4 / s (default), s, or when it was made, in
 //                       milliseconds since 1970 by this machine's clock, or in nanoseconds of the
 //                       steady clock, which all processes of a machine share
 //   series=N            so many series more: extra/1 ... each with the value step + its number

@@ -37,8 +37,7 @@ v1::WatchRunsResponse LargeEvent() {
 // One stream of one client with a connection of its own.
 class Reader {
  public:
-  explicit Reader(const std::string& address,
-                  const std::string& token = testing::FakeApi::kToken) {
+  explicit Reader(const std::string& address, const std::string& token = testing::FakeApi::kToken) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     stub_ = v1::RunService::NewStub(
