@@ -266,7 +266,7 @@ class Caddy(Behind, unittest.TestCase):
                             f"reverse_proxy {http_address} {{\n\t\ttransport http {{\n"
                             f"\t\t\tread_timeout {read_timeout}s\n\t\t}}\n\t}}")
         (folder / "Caddyfile").write_text(
-            "{\n\tadmin off\n\tpersist_config off\n\tauto_https off\n}\n" + site)
+            "{\n\tadmin off\n\tauto_https off\n}\n" + site)
         return [self.program, "run", "--adapter", "caddyfile", "--config", folder / "Caddyfile"]
 
 

@@ -159,7 +159,9 @@ class World {
         ASSERT_NE(found, client.seen().end());
         EXPECT_EQ(found->second.state, v1::Run::STATE_SUCCEEDED);
         EXPECT_EQ(found->second.points, watched ? run.stored : std::vector<AttemptStep>());
-        if (watched) EXPECT_EQ(found->second.ends, 1);
+        if (watched) {
+          EXPECT_EQ(found->second.ends, 1);
+        }
       }
     }
   }

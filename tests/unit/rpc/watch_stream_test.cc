@@ -42,7 +42,7 @@ class Reader {
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     stub_ = v1::RunService::NewStub(
         grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
-    context_.AddMetadata("authorization", "Bearer " + token);
+    context_.AddMetadata("authorization", std::string("Bearer ").append(token));
     v1::WatchRunsRequest request;
     request.add_runs("R");
     stream_ = stub_->WatchRuns(&context_, request);
