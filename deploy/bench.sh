@@ -6,21 +6,20 @@ set -euo pipefail
 
 bash "$root/deploy/setup.sh" --test
 configure_and_build normlabd normlab-trainer normlab-shepherd normlab normlab-train-csv step_bench \
-  ingest_load normlab-fake-trainer run_list_bench
-  ingest_load normlab_fault_shim normlab-fake-trainer
-python="$root/.venv-test/bin/python"
-say "points stored a second"
-"$python" "$root/tests/bench/ingest.py" --bin "$build/bin"
-say "a page of a list of 10,000 runs, at most 50 ms"
-"$build/bin/run_list_bench" 50
-say "start of a server with 10,000 runs"
-"$python" "$root/tests/bench/start_time.py" --bin "$build/bin"
-  ingest_load normlab-fake-trainer storage_bench
+  ingest_load watch_load storage_bench run_list_bench normlab_fault_shim normlab-fake-trainer
 python="$root/.venv-test/bin/python"
 say "points stored a second"
 "$python" "$root/tests/bench/ingest.py" --bin "$build/bin"
 say "points on disk, and long curves drawn"
 "$build/bin/storage_bench"
+say "a page of a list of 10,000 runs, at most 50 ms"
+"$build/bin/run_list_bench" 50
+say "start of a server with 10,000 runs"
+"$python" "$root/tests/bench/start_time.py" --bin "$build/bin"
+say "from trainer to 1,000 gRPC watchers and 500 event streams, and what 20 watchers cost a run"
+"$python" "$root/tests/bench/watch_load.py" --bin "$build/bin"
+say "the same with 200 readers more that take nothing"
+"$python" "$root/tests/bench/watch_load.py" --bin "$build/bin" --stalled 200 --rounds 0
 say "a step against its matrix products"
 "$python" "$root/tests/bench/step_table.py" "$build/bin/step_bench" "$@"
 say "steps a second against PyTorch and JAX"

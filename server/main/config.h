@@ -21,6 +21,8 @@ struct Config {
   double cancel_grace_seconds = 10;
   int64_t wal_notice_mib = 256;    // a log larger than that is a problem,
   int64_t wal_limit_mib = 1024;    // and beyond that points wait
+  double heartbeat_seconds = 15;      // of idle event streams
+  double stall_timeout_seconds = 30;  // of event streams that nobody reads
   std::filesystem::path shepherd;  // empty: beside this program
   std::filesystem::path trainer;
   std::filesystem::path texts;     // empty: ../share/normlab/texts from this program
