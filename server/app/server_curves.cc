@@ -15,6 +15,7 @@ namespace {
 using domain::FieldViolation;
 
 constexpr int kLargestWatch = 1000;
+constexpr int kMostNames = 10'000;  // of series in one answer
 
 // Points of an answer: what one message, and whoever reads it, can bear.
 constexpr int64_t kMostPoints = 2'000'000;
@@ -42,6 +43,10 @@ absl::Status CheckRequest(const v1::ReadSeriesRequest& request) {
   }
   if (request.from_step() < 0) wrong.push_back({"from_step", "is negative"});
   if (request.to_step() < 0) wrong.push_back({"to_step", "is negative; use 0 for the last"});
+  if (request.names_size() > kMostNames) {
+    wrong.push_back({"names", StrCat(request.names_size(), " names are too many; ask for at most ",
+                                     kMostNames, ", or for all by naming none")});
+  }
   if (request.attempt() < 0) {
     wrong.push_back({"attempt", "is negative; use 0 for the default curve"});
   }
@@ -84,6 +89,12 @@ absl::Status CheckSize(const std::vector<storage::CurveReader>& curves) {
                              "); ask for fewer, or read all by ReadPoints")}});
 }
 
+absl::Status TooManyRuns(size_t count) {
+  return domain::InvalidFields(
+      {{"runs",
+        StrCat(count, " runs are too many for one stream; watch at most ", kLargestWatch)}});
+}
+
 }  // namespace
 
 absl::StatusOr<v1::ReadSeriesResponse> ServerApi::ReadSeries(const Principal&,
@@ -120,6 +131,8 @@ absl::StatusOr<v1::ReadSeriesResponse> ServerApi::ReadSeries(const Principal&,
 
 absl::StatusOr<std::unique_ptr<Watch>> ServerApi::WatchRuns(const Principal&,
                                                             const v1::WatchRunsRequest& request) {
+  // Before any of them is looked for.
+  if (request.runs_size() > kLargestWatch) return TooManyRuns(request.runs_size());
   RunWatch::Options options;
   options.from_step = request.from_step();
   options.tail = request.tail();
@@ -152,11 +165,7 @@ absl::StatusOr<std::unique_ptr<Watch>> ServerApi::WatchRuns(const Principal&,
     return absl::OkStatus();
   });
   if (!status.ok()) return status;
-  if (options.runs.size() > kLargestWatch) {
-    return domain::InvalidFields(
-        {{"runs", StrCat(options.runs.size(), " runs are too many for one stream; watch at most ",
-                         kLargestWatch)}});
-  }
+  if (options.runs.size() > kLargestWatch) return TooManyRuns(options.runs.size());
   options.lobby = request.all() || options.runs.empty();
   return parts_.problems.Tell(
       std::make_unique<RunWatch>(parts_.store, parts_.hub, std::move(options)));
