@@ -6,10 +6,14 @@ set -euo pipefail
 
 bash "$root/deploy/setup.sh" --test
 configure_and_build normlabd normlab-trainer normlab-shepherd normlab normlab-train-csv step_bench \
-  ingest_load normlab-fake-trainer
+  ingest_load watch_load normlab-fake-trainer
 python="$root/.venv-test/bin/python"
 say "points stored a second"
 "$python" "$root/tests/bench/ingest.py" --bin "$build/bin"
+say "from trainer to 1,000 gRPC watchers and 500 event streams, and what 20 watchers cost a run"
+"$python" "$root/tests/bench/watch_load.py" --bin "$build/bin"
+say "the same with 200 readers more that take nothing"
+"$python" "$root/tests/bench/watch_load.py" --bin "$build/bin" --stalled 200 --rounds 0
 say "a step against its matrix products"
 "$python" "$root/tests/bench/step_table.py" "$build/bin/step_bench" "$@"
 say "steps a second against PyTorch and JAX"

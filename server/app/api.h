@@ -13,6 +13,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,11 @@ class Watch {
   virtual ~Watch() = default;
   // The next events, or none when there is nothing at present. May read the database.
   virtual absl::StatusOr<std::vector<WatchedEvent>> Next() = 0;
+  // The same without ever waiting for the disk, for the threads that serve sockets: nothing at all
+  // when the database must be read, which is what Next is for.
+  virtual std::optional<std::vector<WatchedEvent>> NextLive() = 0;
+  // After one of these: true when there is more already, for which no bell may ring.
+  virtual bool more() const = 0;
   // True once every watched run has ended and its last event was returned.
   virtual bool finished() const = 0;
   // `wake` is called, from any thread and possibly more than once, when Next has something to
@@ -64,6 +70,7 @@ struct ServerMetrics {
   int64_t queued_runs = 0;
   int64_t active_runs = 0;
   int64_t watchers = 0;
+  uint64_t stalled_watchers = 0;  // detached since the start because they took nothing
   uint64_t points_stored = 0;   // since the start
   uint64_t commits = 0;         // since the start
   uint64_t sequence = 0;        // last one published
@@ -113,6 +120,12 @@ class Api {
 
   // Runs `work` soon on the api's pool. Any thread; never blocks.
   virtual void Post(std::function<void()> work) = 0;
+  // The same for work that may read much (points, histories): it has threads of its own, so that
+  // short calls never stand behind it.
+  virtual void PostRead(std::function<void()> work) = 0;
+
+  // Counts and logs that the watcher at `peer` was detached because it took nothing. Any thread.
+  virtual void NoteStalled(std::string_view peer) = 0;
 };
 
 }  // namespace normlab::app

@@ -13,12 +13,14 @@
 namespace normlab::app {
 namespace {
 
-constexpr int64_t kHistoryPage = 50'000;  // points
-constexpr size_t kLivePage = 512;         // events of a run
-constexpr size_t kEnoughEvents = 64;      // of histories in one answer
-constexpr int kLobbyFirst = 200;          // runs shown to one who just came
+// Points. Each of many watchers that join at once, or stall, holds a page: 130 KiB of numbers.
+constexpr int64_t kHistoryPage = 8'192;
+constexpr size_t kLivePage = 512;     // events of a run
+constexpr size_t kEnoughEvents = 64;  // of histories in one answer
+constexpr int kLobbyFirst = 200;      // runs shown to one who just came
 
 using domain::Event;
+using domain::EventPtr;
 using storage::Database;
 
 void Emit(uint64_t sequence, const std::string& run, v1::WatchRunsResponse message,
@@ -130,8 +132,18 @@ bool RunWatch::IsTarget(const std::string& run) const {
                      [&](const Target& target) { return target.run == run; });
 }
 
+std::optional<std::vector<WatchedEvent>> RunWatch::NextLive() {
+  for (const Target& target : targets_) {
+    if (target.catching_up) return std::nullopt;
+  }
+  std::vector<WatchedEvent> out;
+  if (!ReadLive(out)) return std::nullopt;
+  return out;
+}
+
 absl::StatusOr<std::vector<WatchedEvent>> RunWatch::Next() {
   std::vector<WatchedEvent> out;
+  more_ = true;  // behind a page of the database comes another, or what is live
   while (true) {
     for (Target& target : targets_) {
       while (target.catching_up) {
@@ -287,8 +299,9 @@ bool RunWatch::ReadLive(std::vector<WatchedEvent>& out) {
   uint64_t uneven = 0;
   for (const Target& target : targets_) uneven = std::max(uneven, target.cursor);
   uint64_t boundary = std::numeric_limits<uint64_t>::max();
-  std::vector<std::vector<domain::EventPtr>> read(targets_.size());
+  std::vector<std::vector<EventPtr>> read(targets_.size());
   bool behind = false;
+  more_ = false;
   for (size_t i = 0; i < targets_.size(); ++i) {
     if (targets_[i].ended) continue;
     stream::Hub::Reading reading = hub_.Read(targets_[i].run, targets_[i].cursor, kLivePage);
@@ -300,33 +313,50 @@ bool RunWatch::ReadLive(std::vector<WatchedEvent>& out) {
     // Later events of a target that has more, or that was read earlier than another, are not here.
     boundary =
         std::min(boundary, reading.more ? reading.events.back()->sequence() : reading.published);
+    more_ = more_ || reading.more;
     read[i] = std::move(reading.events);
   }
   if (behind) return false;
+  std::vector<EventPtr> events;
   for (size_t i = 0; i < targets_.size(); ++i) {
-    Target& target = targets_[i];
-    if (target.ended) continue;
-    const bool lobby = target.run == stream::kLobby;
-    for (domain::EventPtr& event : read[i]) {
-      if (event->sequence() > boundary) break;
-      const bool end = event->message().has_end() && !options_.lobby;
-      if (!lobby && (end || event->message().has_deleted())) target.ended = true;
-      if (lobby && IsTarget(event->run())) continue;  // told by its own target
-      out.push_back({std::move(event), ""});
-    }
-    target.cursor = std::max(target.cursor, boundary);
+    if (!targets_[i].ended) TakeUpTo(boundary, targets_[i], std::move(read[i]), events);
   }
-  std::stable_sort(out.begin(), out.end(), [](const WatchedEvent& a, const WatchedEvent& b) {
-    return a.event->sequence() < b.event->sequence();
-  });
-  for (size_t i = 0; i < out.size(); ++i) {
-    const uint64_t sequence = out[i].event->sequence();
-    const bool whole = i + 1 == out.size() || out[i + 1].event->sequence() > sequence;
-    if (whole && sequence >= uneven) {
-      out[i].resume_token = MakeResumeToken(store_.store_id(), sequence);
-    }
+  if (targets_.size() > 1) {
+    std::stable_sort(events.begin(), events.end(), [](const EventPtr& a, const EventPtr& b) {
+      return a->sequence() < b->sequence();
+    });
   }
+  AddTokens(hub_.Merge(std::move(events)), uneven, out);
   return true;
+}
+
+void RunWatch::TakeUpTo(uint64_t boundary, Target& target, std::vector<EventPtr> events,
+                        std::vector<EventPtr>& taken) {
+  const bool lobby = target.run == stream::kLobby;
+  for (EventPtr& event : events) {
+    if (event->sequence() > boundary) {
+      more_ = true;
+      break;
+    }
+    const bool end = event->message().has_end() && !options_.lobby;
+    if (!lobby && (end || event->message().has_deleted())) target.ended = true;
+    if (lobby && IsTarget(event->run())) continue;  // told by its own target
+    taken.push_back(std::move(event));
+  }
+  target.cursor = std::max(target.cursor, boundary);
+}
+
+// The last event of a write says that everything up to it was seen.
+void RunWatch::AddTokens(std::vector<EventPtr> events, uint64_t uneven,
+                         std::vector<WatchedEvent>& out) {
+  out.reserve(events.size());
+  for (size_t i = 0; i < events.size(); ++i) {
+    const uint64_t sequence = events[i]->sequence();
+    const bool whole = i + 1 == events.size() || events[i + 1]->sequence() > sequence;
+    const bool has_token = whole && sequence >= uneven;
+    out.push_back(
+        {std::move(events[i]), has_token ? MakeResumeToken(store_.store_id(), sequence) : ""});
+  }
 }
 
 }  // namespace normlab::app

@@ -39,20 +39,22 @@ class RunWatch : public Watch {
   ~RunWatch() override;
 
   absl::StatusOr<std::vector<WatchedEvent>> Next() override;
+  std::optional<std::vector<WatchedEvent>> NextLive() override;
+  bool more() const override { return more_; }
   bool finished() const override;
   void OnReady(std::function<void()> wake) override;
 
  private:
   // One watched run, or the lobby.
   struct Target {
-    std::string run;                  // stream::kLobby for the lobby
-    uint64_t cursor = 0;              // everything up to this sequence was returned
-    bool fresh = true;                // nothing was ever returned: everything is new
+    std::string run;      // stream::kLobby for the lobby
+    uint64_t cursor = 0;  // everything up to this sequence was returned
+    bool fresh = true;    // nothing was ever returned: everything is new
     bool catching_up = true;
-    bool in_history = false;          // the snapshot of this catch-up was returned
-    uint64_t snapshot_sequence = 0;   // the run's state as last returned
+    bool in_history = false;         // the snapshot of this catch-up was returned
+    uint64_t snapshot_sequence = 0;  // the run's state as last returned
     storage::HistoryPosition position;
-    int32_t told_attempt = 0;         // attempts up to this number were announced
+    int32_t told_attempt = 0;  // attempts up to this number were announced
     // Nothing more comes of it. A watch of all runs goes on beyond the end of one, which may be
     // labelled, archived or tried again; there only a deleted one has ended.
     bool ended = false;
@@ -69,12 +71,18 @@ class RunWatch : public Watch {
                   std::vector<WatchedEvent>& out);
   // False when some target has fallen behind and must catch up first.
   bool ReadLive(std::vector<WatchedEvent>& out);
+  // Moves a target's events up to the sequence `boundary` to `taken`.
+  void TakeUpTo(uint64_t boundary, Target& target, std::vector<domain::EventPtr> events,
+                std::vector<domain::EventPtr>& taken);
+  void AddTokens(std::vector<domain::EventPtr> events, uint64_t uneven,
+                 std::vector<WatchedEvent>& out);
   bool IsTarget(const std::string& run) const;
 
   storage::Store& store_;
   stream::Hub& hub_;
   const Options options_;
   std::vector<Target> targets_;
+  bool more_ = false;
   int64_t subscription_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "server/base/log.h"
 #include "server/base/strings.h"
 #include "server/domain/model_size.h"
 #include "server/domain/presets.h"
@@ -410,6 +411,11 @@ absl::StatusOr<v1::ExchangeLoginCodeResponse> ServerApi::ExchangeLoginCode(
   return response;
 }
 
+void ServerApi::NoteStalled(std::string_view peer) {
+  ++stalled_watchers_;
+  LogWarning("watcher detached: it took nothing for too long", {{"peer", std::string(peer)}});
+}
+
 ServerMetrics ServerApi::Metrics() {
   ServerMetrics metrics;
   parts_.store
@@ -426,6 +432,7 @@ ServerMetrics ServerApi::Metrics() {
       })
       .IgnoreError();  // a database that cannot be read shows as no runs, and in the log
   metrics.watchers = parts_.hub.subscriptions();
+  metrics.stalled_watchers = stalled_watchers_;
   metrics.points_stored = parts_.store.attempt_log().points_stored();
   metrics.commits = parts_.store.writer().commits();
   metrics.sequence = parts_.hub.published();

@@ -2,6 +2,7 @@
 #ifndef NORMLAB_SERVER_APP_SERVER_API_H_
 #define NORMLAB_SERVER_APP_SERVER_API_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -34,6 +35,7 @@ class ServerApi : public Api {
     Users& users;
     ProgressBoard& progress;
     Pool& pool;
+    Pool& reads;  // for what may take long
     const Clock& clock;
     domain::MachineLimits limits;
   };
@@ -71,6 +73,8 @@ class ServerApi : public Api {
       const v1::ExchangeLoginCodeRequest&) override;
   ServerMetrics Metrics() override;
   void Post(std::function<void()> work) override { parts_.pool.Post(std::move(work)); }
+  void PostRead(std::function<void()> work) override { parts_.reads.Post(std::move(work)); }
+  void NoteStalled(std::string_view peer) override;
 
  private:
   // A run as it will be stored, or everything that is wrong with `wanted`; fields of the
@@ -96,6 +100,7 @@ class ServerApi : public Api {
 
   const Parts parts_;
   const std::chrono::steady_clock::time_point started_;
+  std::atomic<uint64_t> stalled_watchers_ = 0;
   std::string dashboard_url_;
   UlidGenerator ids_;
 };

@@ -31,12 +31,14 @@ class ApiPool {
 
   const std::shared_ptr<boost::asio::io_context>& io() const { return io_; }
 
+  enum class Lane { kShort, kReads };  // Api::Post or Api::PostRead
+
   // `work` returns an absl::StatusOr. An exception from it becomes INTERNAL.
   template <typename Work>
-  boost::asio::awaitable<std::invoke_result_t<Work&>> Run(Work work) {
+  boost::asio::awaitable<std::invoke_result_t<Work&>> Run(Work work, Lane lane = Lane::kShort) {
     using Result = std::invoke_result_t<Work&>;
-    auto initiate = [this, work = std::move(work)](auto handler) mutable {
-      Start<Result>(std::move(work), std::move(handler));
+    auto initiate = [this, lane, work = std::move(work)](auto handler) mutable {
+      Start<Result>(std::move(work), lane, std::move(handler));
     };
     // Named, because GCC 12 mishandles some temporaries in a co_await expression.
     auto operation =
@@ -47,7 +49,7 @@ class ApiPool {
 
  private:
   template <typename Result, typename Work, typename Handler>
-  void Start(Work work, Handler handler) {
+  void Start(Work work, Lane lane, Handler handler) {
     // std::function wants copies, a coroutine's handler has none: share it.
     struct Job {
       Work work;
@@ -56,12 +58,13 @@ class ApiPool {
     };
     auto job = std::make_shared<Job>(
         Job{std::move(work), std::move(handler), boost::asio::make_work_guard(*io_)});
-    api_.Post([io = io_, job] {
+    auto run = [io = io_, job] {
       boost::asio::post(*io, [job, result = Call<Result>(job->work)]() mutable {
         const auto guard = std::move(job->guard);
         job->handler(std::move(result));
       });
-    });
+    };
+    lane == Lane::kReads ? api_.PostRead(std::move(run)) : api_.Post(std::move(run));
   }
 
   template <typename Result, typename Work>

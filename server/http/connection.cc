@@ -160,7 +160,8 @@ asio::awaitable<bool> Connection::Serve() {
   if (request.match.route->handler == nullptr) co_return co_await ServeEvents(request);
 
   auto handle = [this, &request] { return Handle(request); };
-  absl::StatusOr<Answer> answer = co_await context_.pool.Run(std::move(handle));
+  const auto lane = request.match.route->reads_much ? ApiPool::Lane::kReads : ApiPool::Lane::kShort;
+  absl::StatusOr<Answer> answer = co_await context_.pool.Run(std::move(handle), lane);
   if (!answer.ok()) {
     if (HttpStatus(answer.status().code()) >= 500) {
       spdlog::warn("http {}: {}", request.target.path, answer.status().ToString());

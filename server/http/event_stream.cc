@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,8 @@
 #include "boost/asio/co_spawn.hpp"
 #include "boost/asio/redirect_error.hpp"
 #include "boost/asio/use_awaitable.hpp"
+#include "boost/beast/core/buffers_suffix.hpp"
+#include "boost/beast/core/error.hpp"
 #include "fmt/format.h"
 #include "server/http/answer.h"
 #include "server/http/event_text.h"
@@ -25,12 +28,28 @@ namespace normlab::http {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 
+namespace {
+
+const std::string& TextOf(const app::WatchedEvent& watched) {
+  static const std::function<std::string(const v1::WatchRunsResponse&)> encode = EventText;
+  return watched.event->text(encode);
+}
+
+std::string Peer(const beast::tcp_stream& stream) {
+  boost::system::error_code error;
+  const asio::ip::tcp::endpoint peer = stream.socket().remote_endpoint(error);
+  return error ? "" : fmt::format("{}:{}", peer.address().to_string(), peer.port());
+}
+
+}  // namespace
+
 EventStream::EventStream(beast::tcp_stream& stream, ServerContext& context,
                          std::unique_ptr<app::Watch> watch, bool chunked)
     : stream_(stream),
       context_(context),
       watch_(std::move(watch)),
       chunked_(chunked),
+      peer_(Peer(stream)),
       timer_(stream.get_executor()) {
   wake_ = std::make_shared<Wake>(context_.pool.io(), [this] {
     ready_ = true;
@@ -50,8 +69,11 @@ asio::awaitable<void> EventStream::Run() {
   const std::string head =
       HeadText(answer, chunked_ ? Framing::kChunked : Framing::kClose, /*keep_alive=*/false);
   std::vector<asio::const_buffer> buffers = {asio::buffer(head)};
-  gone_ = !co_await WriteAll(stream_, std::move(buffers), context_.options.write_timeout);
-  last_write_ = std::chrono::steady_clock::now();
+  boost::system::error_code ignored;
+  stream_.socket().set_option(
+      asio::socket_base::send_buffer_size(static_cast<int>(context_.options.stall_bytes)), ignored);
+  stream_.socket().non_blocking(true, ignored);
+  gone_ = !co_await Write(std::move(buffers));
 
   listening_ = true;
   auto heard = [this](std::exception_ptr) {
@@ -78,17 +100,24 @@ asio::awaitable<void> EventStream::Run() {
 absl::StatusOr<EventStream::Batch> EventStream::Next() {
   absl::StatusOr<std::vector<app::WatchedEvent>> events = watch_->Next();
   if (!events.ok()) return events.status();
-  // Here, off the socket thread: the first watcher that comes by encodes for all of them.
-  static const std::function<std::string(const v1::WatchRunsResponse&)> encode = EventText;
-  for (const app::WatchedEvent& watched : *events) watched.event->text(encode);
+  // A history is encoded here, off the socket thread.
+  for (const app::WatchedEvent& watched : *events) TextOf(watched);
   return Batch{*std::move(events), watch_->finished()};
+}
+
+// What is live is at hand, so no thread has to be woken for it.
+asio::awaitable<absl::StatusOr<EventStream::Batch>> EventStream::NextBatch() {
+  last_read_ = std::chrono::steady_clock::now();
+  std::optional<std::vector<app::WatchedEvent>> live = watch_->NextLive();
+  if (live) co_return Batch{*std::move(live), watch_->finished()};
+  auto next = [this] { return Next(); };
+  co_return co_await context_.pool.Run(std::move(next), ApiPool::Lane::kReads);
 }
 
 asio::awaitable<void> EventStream::SendEvents() {
   while (!ended()) {
     ready_ = false;  // first, so that no call while Next runs is lost
-    auto next = [this] { return Next(); };
-    const absl::StatusOr<Batch> batch = co_await context_.pool.Run(std::move(next));
+    const absl::StatusOr<Batch> batch = co_await NextBatch();
     if (!batch.ok()) {
       const std::string frame = ErrorFrame(batch.status());
       co_await SendText(frame);
@@ -96,13 +125,19 @@ asio::awaitable<void> EventStream::SendEvents() {
     }
     co_await SendBatch(*batch);
     if (batch->finished) co_return;
-    if (batch->events.empty()) co_await AwaitEvents();
+    if (!watch_->more()) co_await AwaitEvents();
   }
+  if (gone_) co_return;
+  const std::string frame = ErrorFrame(absl::UnavailableError("the server is stopping; come back"));
+  co_await SendText(frame);
 }
 
 asio::awaitable<void> EventStream::AwaitEvents() {
-  while (!ready_ && !ended()) {
-    timer_.expires_at(last_write_ + context_.options.heartbeat);
+  while (!ended()) {
+    const auto due =
+        ready_ ? last_read_ + context_.options.round : last_write_ + context_.options.heartbeat;
+    if (ready_ && std::chrono::steady_clock::now() >= due) co_return;
+    timer_.expires_at(due);
     boost::system::error_code error;
     co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, error));
     if (!error && !ready_ && !ended()) co_await SendText(HeartbeatFrame());
@@ -131,7 +166,7 @@ asio::awaitable<void> EventStream::SendBatch(const Batch& batch) {
       ids.push_back(fmt::format("id: {}\n", watched.resume_token));
       frames.push_back(asio::buffer(ids.back()));
     }
-    const std::string& text = watched.event->text(nullptr);
+    const std::string& text = TextOf(watched);
     frames.push_back(asio::buffer(text));
     frames.push_back(asio::buffer("\n", 1));
     size += text.size();
@@ -155,10 +190,27 @@ asio::awaitable<void> EventStream::SendChunk(std::vector<asio::const_buffer> fra
     frames.push_back(asio::buffer("\r\n", 2));
   }
   if (gone_) co_return;
-  const bool written =
-      co_await WriteAll(stream_, std::move(frames), context_.options.write_timeout);
+  const bool written = co_await Write(std::move(frames));
   gone_ = gone_ || !written;
+}
+
+asio::awaitable<bool> EventStream::Write(std::vector<asio::const_buffer> buffers) {
+  beast::buffers_suffix<std::vector<asio::const_buffer>> rest(std::move(buffers));
+  while (asio::buffer_size(rest) > 0) {
+    boost::system::error_code error;
+    // Nearly always there is room, and neither a timer nor a wait is needed.
+    size_t written = stream_.socket().write_some(rest, error);
+    if (error == asio::error::would_block) {
+      stream_.expires_after(context_.options.stall_timeout);
+      written =
+          co_await stream_.async_write_some(rest, asio::redirect_error(asio::use_awaitable, error));
+    }
+    if (error == beast::error::timeout) context_.api.NoteStalled(peer_);
+    if (error) co_return false;
+    rest.consume(written);
+  }
   last_write_ = std::chrono::steady_clock::now();
+  co_return true;
 }
 
 // The last chunk, then the client's turn to close; but it gets only a second for it.

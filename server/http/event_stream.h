@@ -2,7 +2,8 @@
 //
 // It holds a cursor (app::Watch), not a queue: while a write is under way nothing is asked for, so
 // a slow client costs one batch of shared events and slows nobody. An idle stream says `heartbeat`.
-// It ends when every watched run has ended, when the client goes, or when the server stops.
+// It ends when every watched run has ended, when the client goes or takes nothing for too long, or,
+// after an `error` event, when the server stops.
 #ifndef NORMLAB_SERVER_HTTP_EVENT_STREAM_H_
 #define NORMLAB_SERVER_HTTP_EVENT_STREAM_H_
 
@@ -42,11 +43,14 @@ class EventStream {
   };
 
   absl::StatusOr<Batch> Next();  // on the api's pool
+  boost::asio::awaitable<absl::StatusOr<Batch>> NextBatch();
   boost::asio::awaitable<void> SendEvents();
   boost::asio::awaitable<void> AwaitEvents();
   boost::asio::awaitable<void> AwaitHangUp();
   boost::asio::awaitable<void> SendBatch(const Batch& batch);
   boost::asio::awaitable<void> SendText(std::string_view frame);
+  // False when the client is gone, or took nothing for too long.
+  boost::asio::awaitable<bool> Write(std::vector<boost::asio::const_buffer> buffers);
   boost::asio::awaitable<void> SendChunk(std::vector<boost::asio::const_buffer> frames);
   boost::asio::awaitable<void> Finish();
 
@@ -57,9 +61,10 @@ class EventStream {
   ServerContext& context_;
   std::unique_ptr<app::Watch> watch_;
   const bool chunked_;
+  const std::string peer_;  // the client's address
   std::shared_ptr<Wake> wake_;
   boost::asio::steady_timer timer_;  // what the stream sleeps on
-  std::chrono::steady_clock::time_point last_write_;
+  std::chrono::steady_clock::time_point last_write_, last_read_;
   bool ready_ = false;      // Next has something, or may have
   bool stopping_ = false;   // the server stops
   bool gone_ = false;       // the client went, or cannot be written to

@@ -41,6 +41,12 @@ struct HttpOptions {
   size_t max_body_bytes = 1024 * 1024;
 
   std::chrono::milliseconds heartbeat = std::chrono::seconds(15);       // of an idle event stream
+  // A reader of an event stream is let go when it takes nothing for `stall_timeout` while
+  // `stall_bytes` wait for it, which is the size of its socket's buffer.
+  std::chrono::milliseconds stall_timeout = std::chrono::seconds(30);
+  size_t stall_bytes = 128 * 1024;
+  // Events that are published within this time go to a stream together.
+  std::chrono::milliseconds round = std::chrono::milliseconds(10);
   std::chrono::milliseconds idle_timeout = std::chrono::seconds(75);    // between two requests
   std::chrono::milliseconds header_timeout = std::chrono::seconds(10);  // from its first byte
   std::chrono::milliseconds body_timeout = std::chrono::seconds(30);

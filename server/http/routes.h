@@ -31,6 +31,7 @@ struct Route {
   std::string_view pattern;  // "/api/v1/runs/*:cancel"
   Handler handler;           // nullptr: the event stream
   bool needs_token = true;
+  bool reads_much = false;  // and so stands in no short call's way
 };
 
 struct Match {

@@ -116,6 +116,16 @@ std::variant<Config, int> ReadConfig(int argc, const char* const* argv) {
       ->envname("NORMLAB_CANCEL_GRACE")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
+  app.add_option("--heartbeat", config.heartbeat_seconds,
+                 "seconds after which an idle event stream says that it is alive")
+      ->envname("NORMLAB_HEARTBEAT")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->capture_default_str();
+  app.add_option("--stall-timeout", config.stall_timeout_seconds,
+                 "seconds after which an event stream is ended whose reader takes nothing")
+      ->envname("NORMLAB_STALL_TIMEOUT")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->capture_default_str();
   app.add_option("--log-level", config.log_level, "trace, debug, info, warning, error or off")
       ->envname("NORMLAB_LOG_LEVEL")
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "off"}))

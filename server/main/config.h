@@ -19,6 +19,8 @@ struct Config {
   int64_t cpu_slots = 0;         // 0: one for each usable core
   std::vector<std::string> allowed_hosts;
   double cancel_grace_seconds = 10;
+  double heartbeat_seconds = 15;      // of idle event streams
+  double stall_timeout_seconds = 30;  // of event streams that nobody reads
   std::filesystem::path shepherd;  // empty: beside this program
   std::filesystem::path trainer;
   std::filesystem::path texts;     // empty: ../share/normlab/texts from this program

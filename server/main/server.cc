@@ -20,7 +20,12 @@
 namespace normlab::server {
 namespace {
 
-constexpr int kPoolThreads = 4;
+// Calls of the API, and reads that may take long: more of these would only slow each other.
+constexpr int kPoolThreads = 4, kReadThreads = 2;
+
+std::chrono::milliseconds Milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
 
 struct HostPort {
   std::string host;
@@ -83,7 +88,10 @@ absl::Status Server::Start() {
   absl::StatusOr<std::filesystem::path> socket = SocketPath();
   if (!socket.ok()) return socket.status();
   auto worker_service = std::make_unique<rpc::WorkerService>(*dispatcher_, *store_, *pool_);
-  rpc_ = std::make_unique<rpc::RpcServer>(*api_, std::move(worker_service));
+  rpc::WatchLimits watching;
+  watching.heartbeat = Milliseconds(config_.heartbeat_seconds);
+  watching.stall_timeout = Milliseconds(config_.stall_timeout_seconds);
+  rpc_ = std::make_unique<rpc::RpcServer>(*api_, std::move(worker_service), watching);
   if (auto parsed = ParseAddress("--grpc", config_.grpc).status(); !parsed.ok()) return parsed;
   if (auto status = StartHttp(); !status.ok()) return status;  // login links name its address
   if (auto status = rpc_->Start({config_.grpc, *socket}); !status.ok()) return status;
@@ -125,8 +133,7 @@ absl::Status Server::StartParts() {
   options.files = files_.get();
   options.devices = scheduler::FindDevices(config_.cpu_slots);
   options.clock = &clock_;
-  options.cancel_grace =
-      std::chrono::milliseconds(static_cast<int64_t>(config_.cancel_grace_seconds * 1000));
+  options.cancel_grace = Milliseconds(config_.cancel_grace_seconds);
   executor::LocalExecutorOptions local;
   local.shepherd_path = config_.shepherd;
   local.trainer_path = config_.trainer;
@@ -139,6 +146,7 @@ absl::Status Server::StartParts() {
   }
   dispatcher_ = std::make_unique<app::Dispatcher>(*store_, std::move(options));
   pool_ = std::make_unique<app::Pool>(kPoolThreads);
+  reads_ = std::make_unique<app::Pool>(kReadThreads);
   api_ = std::make_unique<app::ServerApi>(app::ServerApi::Parts{
       *store_,
       *hub_,
@@ -147,6 +155,7 @@ absl::Status Server::StartParts() {
       *users_,
       progress_,
       *pool_,
+      *reads_,
       clock_,
       {std::min(cpu_slots, scheduler::UsableCores()), scheduler::UsableMemory()}});
   return absl::OkStatus();
@@ -159,6 +168,8 @@ absl::Status Server::StartHttp() {
   options.host = address->host;
   options.port = address->port;
   options.allowed_hosts = config_.allowed_hosts;
+  options.heartbeat = Milliseconds(config_.heartbeat_seconds);
+  options.stall_timeout = Milliseconds(config_.stall_timeout_seconds);
   options.static_file = FindStaticFile;
   options.settings_json = domain::SettingsToJson;
   http_ = std::make_unique<http::HttpServer>(*api_, std::move(options));
@@ -211,6 +222,7 @@ void Server::Stop() {
   if (http_) http_->Stop();
   if (rpc_) rpc_->Stop();
   if (dispatcher_) dispatcher_->Stop();
+  if (reads_) reads_->Stop();
   if (pool_) pool_->Stop();
   if (store_) store_->writer().Stop();
 }

@@ -52,7 +52,7 @@ class Server {
   std::unique_ptr<storage::Store> store_;
   std::unique_ptr<app::Users> users_;
   std::unique_ptr<app::RunFiles> files_;
-  std::unique_ptr<app::Pool> pool_;
+  std::unique_ptr<app::Pool> pool_, reads_;
   std::unique_ptr<app::Dispatcher> dispatcher_;
   std::unique_ptr<app::ServerApi> api_;
   std::unique_ptr<rpc::RpcServer> rpc_;

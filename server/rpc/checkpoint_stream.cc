@@ -19,14 +19,14 @@ class CheckpointStream : public grpc::ServerWriteReactor<v1::ReadCheckpointRespo
       : api_(api), token_(std::move(token)), request_(std::move(request)) {}
 
   void Start() {
-    api_.Post([this] { Open(); });
+    api_.PostRead([this] { Open(); });
   }
 
   void OnWriteDone(bool ok) override {
     if (!ok) return Finish(grpc::Status::CANCELLED);  // the client is gone
     if (left_ == 0) return Finish(grpc::Status::OK);
     response_.Clear();
-    api_.Post([this] { WritePiece(); });
+    api_.PostRead([this] { WritePiece(); });
   }
 
   void OnDone() override { delete this; }

@@ -19,9 +19,11 @@ constexpr std::chrono::milliseconds kStopGrace(1000);
 
 }  // namespace
 
-RpcServer::RpcServer(app::Api& api, std::unique_ptr<WorkerService> worker_service) {
-  services_ = MakeServices(api, registry_);
-  services_.push_back(std::move(worker_service));
+RpcServer::RpcServer(app::Api& api, std::unique_ptr<WorkerService> worker_service,
+                     WatchLimits limits)
+    : watches_(api, limits) {
+  services_ = MakeServices(api, watches_);
+  if (worker_service) services_.push_back(std::move(worker_service));
 }
 
 RpcServer::~RpcServer() { Stop(); }
@@ -59,11 +61,13 @@ absl::Status RpcServer::Start(const Options& options) {
   for (const std::unique_ptr<grpc::Service>& service : services_) {
     builder.RegisterService(service.get());
   }
+  watches_.set_queue(builder.AddCompletionQueue());
   server_ = builder.BuildAndStart();
   if (!server_ || port == 0) {
     return absl::UnavailableError(StrCat("cannot listen on ", options.address,
                                          "; is another server there? (--grpc HOST:PORT)"));
   }
+  watches_.Start();
   address_ = StrCat(options.address.substr(0, options.address.rfind(':')), ":", port);
   return absl::OkStatus();
 }
@@ -71,9 +75,10 @@ absl::Status RpcServer::Start(const Options& options) {
 void RpcServer::Stop() {
   if (!server_) return;
   if (auto* health = server_->GetHealthCheckService()) health->SetServingStatus(false);
-  registry_.EndAll();
+  watches_.EndAll();
   server_->Shutdown(std::chrono::system_clock::now() + kStopGrace);
   server_->Wait();
+  watches_.Stop();
   server_.reset();
 }
 

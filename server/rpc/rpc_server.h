@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "server/app/api.h"
-#include "server/rpc/watch_stream.h"
+#include "server/rpc/watch_loop.h"
 #include "server/rpc/worker_service.h"
 
 namespace normlab::rpc {
@@ -26,7 +26,9 @@ class RpcServer {
     std::string address;           // host:port; port 0 takes a free one
     std::filesystem::path socket;  // of the unix socket; its folder is private
   };
-  RpcServer(app::Api& api, std::unique_ptr<WorkerService> worker_service);
+  // Without a worker service it is a server for people alone.
+  RpcServer(app::Api& api, std::unique_ptr<WorkerService> worker_service,
+            WatchLimits limits = {});
   ~RpcServer();
 
   // Serves, with reflection and health. UNAVAILABLE, naming the address, when it is taken.
@@ -38,7 +40,7 @@ class RpcServer {
   const std::string& address() const { return address_; }
 
  private:
-  WatchRegistry registry_;
+  WatchLoop watches_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::string address_;
   std::unique_ptr<grpc::Server> server_;

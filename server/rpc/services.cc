@@ -10,7 +10,7 @@
 #include "normlab/v1/user_service.grpc.pb.h"
 #include "server/rpc/checkpoint_stream.h"
 #include "server/rpc/status.h"
-#include "server/rpc/watch_stream.h"
+#include "server/rpc/watch_loop.h"
 
 namespace normlab::rpc {
 namespace {
@@ -20,13 +20,16 @@ using app::Principal;
 using grpc::CallbackServerContext;
 using grpc::ServerUnaryReactor;
 
+using Post = void (Api::*)(std::function<void()>);
+
 // Answers with what `call` returns for the caller, from the api's pool. The request that `call`
 // reads lives until Finish.
 template <typename Response>
 ServerUnaryReactor* Answer(CallbackServerContext* context, Api& api, Response* response,
-                           std::function<absl::StatusOr<Response>(const Principal&)> call) {
+                           std::function<absl::StatusOr<Response>(const Principal&)> call,
+                           Post post = &Api::Post) {
   ServerUnaryReactor* const reactor = context->DefaultReactor();
-  api.Post([&api, response, reactor, token = BearerToken(*context), call = std::move(call)] {
+  (api.*post)([&api, response, reactor, token = BearerToken(*context), call = std::move(call)] {
     const absl::StatusOr<Principal> principal = api.Authenticate(token);
     if (!principal.ok()) {
       reactor->Finish(ToGrpc(principal.status()));
@@ -40,12 +43,22 @@ ServerUnaryReactor* Answer(CallbackServerContext* context, Api& api, Response* r
 }
 
 // Declares one unary method that passes its request on.
-#define NORMLAB_UNARY(Method, Request, Response)                                           \
-  ServerUnaryReactor* Method(CallbackServerContext* context, const v1::Request* request,   \
-                             v1::Response* response) override {                            \
+#define NORMLAB_UNARY(Method, Request, Response)                                                 \
+  ServerUnaryReactor* Method(CallbackServerContext* context, const v1::Request* request,         \
+                             v1::Response* response) override {                                  \
     return Answer<v1::Response>(context, api_, response, [this, request](const Principal& who) { \
-      return api_.Method(who, *request);                                                   \
-    });                                                                                    \
+      return api_.Method(who, *request);                                                         \
+    });                                                                                          \
+  }
+
+// The same for one that may read much.
+#define NORMLAB_UNARY_READ(Method, Request, Response)                                    \
+  ServerUnaryReactor* Method(CallbackServerContext* context, const v1::Request* request, \
+                             v1::Response* response) override {                          \
+    return Answer<v1::Response>(                                                         \
+        context, api_, response,                                                         \
+        [this, request](const Principal& who) { return api_.Method(who, *request); },    \
+        &Api::PostRead);                                                                 \
   }
 
 // The same for methods whose request says nothing.
@@ -63,12 +76,18 @@ using RunServiceBase = v1::RunService::WithCallbackMethod_CreateRun<
                 v1::RunService::WithCallbackMethod_ProbeRun<
                     v1::RunService::WithCallbackMethod_ReadSeries<
                         v1::RunService::WithCallbackMethod_ReadCheckpoint<
-                            v1::RunService::WithRawCallbackMethod_WatchRuns<
+                            v1::RunService::WithRawMethod_WatchRuns<
                                 v1::RunService::Service>>>>>>>>>>;
 
 class RunServiceImpl final : public RunServiceBase {
  public:
-  RunServiceImpl(Api& api, WatchRegistry& registry) : api_(api), registry_(registry) {}
+  RunServiceImpl(Api& api, WatchLoop& watches) : api_(api) {
+    watches.set_accept([this](grpc::ServerContext* context, grpc::ByteBuffer* request,
+                              grpc::ServerAsyncWriter<grpc::ByteBuffer>* writer,
+                              grpc::ServerCompletionQueue* queue, void* tag) {
+      RequestWatchRuns(context, request, writer, queue, queue, tag);
+    });
+  }
   NORMLAB_UNARY(CreateRun, CreateRunRequest, Run)
   NORMLAB_UNARY(GetRun, GetRunRequest, Run)
   NORMLAB_UNARY(ListRuns, ListRunsRequest, ListRunsResponse)
@@ -76,21 +95,15 @@ class RunServiceImpl final : public RunServiceBase {
   NORMLAB_UNARY(PauseRun, PauseRunRequest, Run)
   NORMLAB_UNARY(ResumeRun, ResumeRunRequest, Run)
   NORMLAB_UNARY(ProbeRun, ProbeRunRequest, Run)
-  NORMLAB_UNARY(ReadSeries, ReadSeriesRequest, ReadSeriesResponse)
+  NORMLAB_UNARY_READ(ReadSeries, ReadSeriesRequest, ReadSeriesResponse)
 
   grpc::ServerWriteReactor<v1::ReadCheckpointResponse>* ReadCheckpoint(
       CallbackServerContext* context, const v1::ReadCheckpointRequest* request) override {
     return StartCheckpointStream(api_, BearerToken(*context), *request);
   }
 
-  grpc::ServerWriteReactor<grpc::ByteBuffer>* WatchRuns(CallbackServerContext* context,
-                                                        const grpc::ByteBuffer* request) override {
-    return StartWatchStream(api_, registry_, BearerToken(*context), *request);
-  }
-
  private:
   Api& api_;
-  WatchRegistry& registry_;
 };
 
 class ExperimentServiceImpl final : public v1::ExperimentService::CallbackService {
@@ -138,13 +151,14 @@ class UserServiceImpl final : public v1::UserService::CallbackService {
 };
 
 #undef NORMLAB_UNARY
+#undef NORMLAB_UNARY_READ
 #undef NORMLAB_UNARY_EMPTY
 
 }  // namespace
 
-std::vector<std::unique_ptr<grpc::Service>> MakeServices(Api& api, WatchRegistry& registry) {
+std::vector<std::unique_ptr<grpc::Service>> MakeServices(Api& api, WatchLoop& watches) {
   std::vector<std::unique_ptr<grpc::Service>> services;
-  services.push_back(std::make_unique<RunServiceImpl>(api, registry));
+  services.push_back(std::make_unique<RunServiceImpl>(api, watches));
   services.push_back(std::make_unique<ExperimentServiceImpl>(api));
   services.push_back(std::make_unique<DeviceServiceImpl>(api));
   services.push_back(std::make_unique<UserServiceImpl>(api));

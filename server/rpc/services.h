@@ -11,11 +11,11 @@
 
 namespace normlab::rpc {
 
-class WatchRegistry;
+class WatchLoop;
 
-// RunService, ExperimentService, DeviceService and UserService over `api`. Streams of WatchRuns are
-// ended by `registry`.
-std::vector<std::unique_ptr<grpc::Service>> MakeServices(app::Api& api, WatchRegistry& registry);
+// RunService, ExperimentService, DeviceService and UserService over `api`. Calls of WatchRuns
+// are served by `watches`.
+std::vector<std::unique_ptr<grpc::Service>> MakeServices(app::Api& api, WatchLoop& watches);
 
 }  // namespace normlab::rpc
 

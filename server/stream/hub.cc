@@ -34,8 +34,7 @@ Hub::Feed& Hub::FeedOf(const std::string& name) {
   return found->second;
 }
 
-void Hub::Add(const std::string& name, const domain::EventPtr& event,
-              std::set<int64_t>& ringing) {
+void Hub::Add(const std::string& name, const domain::EventPtr& event) {
   Feed& feed = FeedOf(name);
   feed.recent.push_back(event);
   if (name != kLobby && (event->message().has_run() || IsOver(event->message()))) {
@@ -45,18 +44,27 @@ void Hub::Add(const std::string& name, const domain::EventPtr& event,
     feed.evicted_through = feed.recent.front()->sequence();
     feed.recent.pop_front();
   }
-  ringing.insert(feed.subscriptions.begin(), feed.subscriptions.end());
+}
+
+// Each bell at most once a Publish.
+void Hub::Ring(const std::string& name) {
+  for (Subscription* subscription : feeds_[name].subscriptions) {
+    if (std::exchange(subscription->rung, publishes_) != publishes_) subscription->bell();
+  }
 }
 
 void Hub::Publish(const std::vector<domain::EventPtr>& events, uint64_t sequence) {
   MutexLock lock(mutex_);
-  std::set<int64_t> ringing;
   for (const domain::EventPtr& event : events) {
-    Add(event->run(), event, ringing);
-    if (ForLobby(event->message())) Add(kLobby, event, ringing);
+    Add(event->run(), event);
+    if (ForLobby(event->message())) Add(kLobby, event);
   }
   published_ = sequence;
-  for (const int64_t id : ringing) subscriptions_[id].bell();
+  ++publishes_;
+  for (const domain::EventPtr& event : events) {
+    Ring(event->run());
+    if (ForLobby(event->message())) Ring(kLobby);
+  }
   for (const domain::EventPtr& event : events) {
     if (IsOver(event->message())) DropIfIdle(event->run());
   }
@@ -88,8 +96,8 @@ Hub::Reading Hub::Read(const std::string& name, uint64_t after, size_t limit) {
   }
   auto event = std::upper_bound(feed.recent.begin(), feed.recent.end(), after, After);
   for (; event != feed.recent.end(); ++event) {
-    const bool same_write = !reading.events.empty() &&
-                            reading.events.back()->sequence() == (*event)->sequence();
+    const bool same_write =
+        !reading.events.empty() && reading.events.back()->sequence() == (*event)->sequence();
     if (reading.events.size() >= limit && !same_write) {
       reading.more = true;
       break;
@@ -107,8 +115,9 @@ uint64_t Hub::published() const {
 int64_t Hub::Subscribe(const std::vector<std::string>& feeds, Bell bell) {
   MutexLock lock(mutex_);
   const int64_t id = next_subscription_++;
-  for (const std::string& feed : feeds) FeedOf(feed).subscriptions.insert(id);
-  subscriptions_[id] = {feeds, std::move(bell)};
+  Subscription& subscription = subscriptions_[id];
+  subscription = {feeds, std::move(bell)};
+  for (const std::string& feed : feeds) FeedOf(feed).subscriptions.insert(&subscription);
   return id;
 }
 
@@ -117,7 +126,7 @@ void Hub::Unsubscribe(int64_t subscription) {
   const auto found = subscriptions_.find(subscription);
   if (found == subscriptions_.end()) return;
   for (const std::string& feed : found->second.feeds) {
-    feeds_[feed].subscriptions.erase(subscription);
+    feeds_[feed].subscriptions.erase(&found->second);
     DropIfIdle(feed);
     // A feed made only by watching an ended run holds nothing.
     const auto empty = feeds_.find(feed);

@@ -14,10 +14,12 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/base/mutex.h"
 #include "server/domain/event.h"
+#include "server/stream/merge.h"
 
 namespace normlab::stream {
 
@@ -48,43 +50,50 @@ class Hub {
     // Everything published when this was read.
     uint64_t published = 0;
   };
-  Reading Read(const std::string& feed, uint64_t after, size_t limit)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  Reading Read(const std::string& feed, uint64_t after, size_t limit) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Makes few events of many, for whoever read them here.
+  std::vector<domain::EventPtr> Merge(std::vector<domain::EventPtr> events) {
+    return merger_.Merge(std::move(events));
+  }
 
   uint64_t published() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // A watcher's bell. Ringing is done under the hub's lock: it must be quick and must not call the
   // hub. After Unsubscribe returns it is not rung any more.
   using Bell = std::function<void()>;
-  int64_t Subscribe(const std::vector<std::string>& feeds, Bell bell)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t Subscribe(const std::vector<std::string>& feeds, Bell bell) ABSL_LOCKS_EXCLUDED(mutex_);
   void Unsubscribe(int64_t subscription) ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t subscriptions() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  struct Subscription {
+    std::vector<std::string> feeds;
+    Bell bell;
+    uint64_t rung = 0;  // the Publish that rang it last
+  };
   struct Feed {
     std::deque<domain::EventPtr> recent;
     uint64_t evicted_through = 0;  // sequence of the latest event dropped
-    std::set<int64_t> subscriptions;
-    bool ended = false;            // nothing more will come; kept while somebody watches
+    std::set<Subscription*> subscriptions;
+    bool ended = false;  // nothing more will come; kept while somebody watches
   };
 
   Feed& FeedOf(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Add(const std::string& name, const domain::EventPtr& event, std::set<int64_t>& ringing)
+  void Add(const std::string& name, const domain::EventPtr& event)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Ring(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropIfIdle(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const uint64_t floor_;
   const size_t kept_;
+  Merger merger_;
   mutable Mutex mutex_;
   uint64_t published_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Feed> feeds_ ABSL_GUARDED_BY(mutex_);
   // Feeds that were dropped: whoever comes later reads what is missing from the database.
   uint64_t dropped_through_ ABSL_GUARDED_BY(mutex_) = 0;
-  struct Subscription {
-    std::vector<std::string> feeds;
-    Bell bell;
-  };
+  uint64_t publishes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<int64_t, Subscription> subscriptions_ ABSL_GUARDED_BY(mutex_);
   int64_t next_subscription_ ABSL_GUARDED_BY(mutex_) = 1;
 };

@@ -6,6 +6,7 @@
 #ifndef NORMLAB_TESTS_FAKES_FAKE_API_H_
 #define NORMLAB_TESTS_FAKES_FAKE_API_H_
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -13,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -44,7 +46,7 @@ class FakeFeed {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return watches_ == count; });
   }
-  // Until somebody has read all events and waits to be woken.
+  // Until somebody has read all events.
   void AwaitReader() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return drained_; });
@@ -98,11 +100,20 @@ class FakeWatch : public app::Watch {
     const bool all = next_ == feed_->events_.size();
     if (batch.empty() && !feed_->error_.ok()) return feed_->error_;
     finished_ = all && feed_->finished_;
-    if (batch.empty()) {
+    if (all) {
       feed_->drained_ = true;
       feed_->changed_.notify_all();
     }
     return batch;
+  }
+  std::optional<std::vector<app::WatchedEvent>> NextLive() override {
+    absl::StatusOr<std::vector<app::WatchedEvent>> batch = Next();
+    if (!batch.ok()) return std::nullopt;  // Next says why
+    return *std::move(batch);
+  }
+  bool more() const override {
+    const std::lock_guard lock(feed_->mutex_);
+    return next_ < feed_->events_.size() || !feed_->error_.ok();
   }
   bool finished() const override { return finished_; }
   void OnReady(std::function<void()> wake) override {
@@ -240,6 +251,9 @@ class FakeApi : public app::Api {
     return Ask(exchange_login_code, request);
   }
   app::ServerMetrics Metrics() override { return metrics; }
+  void NoteStalled(std::string_view) override { ++stalled; }
+  std::atomic<int> stalled = 0;
+  void PostRead(std::function<void()> work) override { Post(std::move(work)); }
 
   void Post(std::function<void()> work) override {
     {

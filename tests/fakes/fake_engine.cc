@@ -5,8 +5,10 @@
 // The script is in the environment, as KEY=VALUE pairs divided by commas: NORMLAB_FAKE_ENGINE for
 // every run, NORMLAB_FAKE_ENGINE_7 for the runs with seed 7.
 //   steps_per_second=N  pace; without it, as fast as possible
-//   value=inverse|step|clock  the loss of step s: 4 / s (default), s, or when it was made, in
-//                       milliseconds since 1970 by this machine's clock
+//   value=inverse|step|clock|steady
+//                       the loss of step s: 4 / s (default), s, or when it was made, in
+//                       milliseconds since 1970 by this machine's clock, or in nanoseconds of the
+//                       steady clock, which all processes of a machine share
 //   series=N            so many series more: extra/1 ... each with the value step + its number
 //   nan_at=N            the loss of step N is not a number; likewise
 //   plus_inf_at=N, minus_inf_at=N  it is +Infinity, -Infinity, and
@@ -77,12 +79,18 @@ double WallMilliseconds() {
   return Milliseconds(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+double SteadyNanoseconds() {
+  using Nanoseconds = std::chrono::duration<double, std::nano>;
+  return Nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 double Loss(const Script& script, int64_t step) {
   if (step == script.Number("nan_at")) return kNan;
   if (step == script.Number("plus_inf_at")) return kInfinity;
   if (step == script.Number("minus_inf_at")) return -kInfinity;
   const auto s = static_cast<double>(step);
   if (script.Text("value") == "clock") return WallMilliseconds();
+  if (script.Text("value") == "steady") return SteadyNanoseconds();
   return script.Text("value") == "step" ? s : 4 / s;
 }
 

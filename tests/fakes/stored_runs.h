@@ -78,6 +78,7 @@ class StoredRuns {
   static constexpr size_t kKeptEvents = 64;  // few, so that tests can fall behind
 
   StoredRuns() { Open(); }
+  explicit StoredRuns(size_t kept_events) : kept_events_(kept_events) { Open(); }
   // With limits and ticks as small as a test wants them.
   StoredRuns(storage::LogLimits limits, std::chrono::milliseconds tick)
       : log_limits_(limits), tick_(tick) {
@@ -97,7 +98,7 @@ class StoredRuns {
     };
     store_.reset();
     store_ = storage::Store::Open(options).value();
-    hub_ = std::make_unique<stream::Hub>(store_->opened_at_sequence(), kKeptEvents);
+    hub_ = std::make_unique<stream::Hub>(store_->opened_at_sequence(), kept_events_);
   }
   void Close() { store_.reset(); }
 
@@ -198,6 +199,7 @@ class StoredRuns {
 
   storage::LogLimits log_limits_;
   std::chrono::milliseconds tick_{1000};
+  const size_t kept_events_ = kKeptEvents;
   TempDir dir_;
   FakeClock clock_;
   UlidGenerator ids_;

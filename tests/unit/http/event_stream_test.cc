@@ -168,7 +168,7 @@ TEST_F(EventStreamTest, AClientThatGoesMidStreamIsForgotten) {
 }
 
 TEST_F(EventStreamTest, AClientThatReadsNothingIsLetGo) {
-  options_.write_timeout = std::chrono::milliseconds(50);
+  options_.stall_timeout = std::chrono::milliseconds(50);
   for (int i = 0; i < 200; ++i) {
     v1::WatchRunsResponse event;
     event.mutable_run()->set_display_name(std::string(100000, 'x'));
@@ -177,6 +177,39 @@ TEST_F(EventStreamTest, AClientThatReadsNothingIsLetGo) {
   auto client = Open();
   api_.feed()->AwaitWatches(1);
   api_.feed()->AwaitWatches(0);
+  EXPECT_EQ(api_.stalled, 1);
+}
+
+TEST_F(EventStreamTest, AReaderThatTakesALittleNowAndThenIsNotStalled) {
+  options_.stall_timeout = std::chrono::milliseconds(2000);
+  options_.stall_bytes = 4096;
+  for (int i = 0; i < 20; ++i) {
+    v1::WatchRunsResponse event;
+    event.mutable_run()->set_display_name(std::string(100000, 'x'));
+    api_.feed()->Push(event);
+  }
+  api_.feed()->Finish();
+  auto client = Open();
+  std::string text;
+  while (text.find("\n\n\n") == std::string::npos) {
+    const std::string chunk = client->ReadChunk();
+    if (chunk.empty()) break;
+    text += chunk;
+  }
+  EXPECT_GT(text.size(), 2000000u);
+  EXPECT_EQ(api_.stalled, 0);
+}
+
+TEST_F(EventStreamTest, OneThatReadsNothingDoesNotHoldUpAnother) {
+  auto stalled = Open();
+  auto client = Open();
+  for (int i = 0; i < 200; ++i) {
+    v1::WatchRunsResponse event;
+    event.mutable_run()->set_display_name(std::string(100000, 'x'));
+    api_.feed()->Push(event);
+  }
+  api_.feed()->Push(PointsAt(1));
+  EXPECT_THAT(client->ReadChunksUntil("event: points"), HasSubstr(FrameAt(1)));
 }
 
 TEST_F(EventStreamTest, StopEndsOpenStreams) {
@@ -185,6 +218,7 @@ TEST_F(EventStreamTest, StopEndsOpenStreams) {
   api_.feed()->AwaitWatches(20);
   std::thread stopper([this] { server().Stop(); });
   for (auto& client : clients) {
+    EXPECT_THAT(client->ReadChunk(), HasSubstr("the server is stopping; come back"));
     EXPECT_EQ(client->ReadChunk(), "");
     EXPECT_TRUE(client->AwaitClose());
     client->Close();
