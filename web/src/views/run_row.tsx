@@ -77,8 +77,8 @@ export function RunRow({ live, id, inGroup }: { live: Live; id: string; inGroup:
   );
 }
 
-// A drawn run's points come sooner than word of its progress.
-function heldStep(live: Live, id: string): number {
+/** A drawn run's last step here: its points come sooner than word of its progress. */
+export function heldStep(live: Live, id: string): number {
   live.curves.version.value;
   return live.curves.curve(id)?.series.get('loss')?.lastStep ?? 0;
 }

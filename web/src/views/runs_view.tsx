@@ -5,6 +5,7 @@ import { stateLook } from '../format/state';
 import type { RunJson } from '../gen/normlab/v1/run_pb';
 import type { Live } from '../state/live';
 import { cursorStep, zoom, zoomTo } from '../state/selection';
+import { heldStep } from './run_row';
 import { RunTable } from './run_table';
 
 export function RunsView({ live }: { live: Live }) {
@@ -74,7 +75,7 @@ function Selection({ live, drawn }: { live: Live; drawn: readonly string[] }) {
       <span class={`state ${look.word.replace(' ', '-')}`}>
         {look.glyph} {look.word}
       </span>
-      <span>{progressText(only)}</span>
+      <span>{progressText(only, heldStep(live, only.id ?? ''))}</span>
       <span class="secondary">{details(only)}</span>
     </span>
   );
