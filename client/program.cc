@@ -100,7 +100,7 @@ int RunProgram(const std::vector<std::string>& arguments, Terminal& terminal) {
   AddGlobalOptions(program, context);
   for (const auto add :
        {AddArticle, AddPreset, AddSubmit, AddLs, AddShow, AddWatch, AddProbe, AddPause, AddResume,
-        AddCancel, AddDevices, AddExport, AddPlot, AddOpen, AddDoctor, AddCompletion}) {
+        AddRetry, AddCancel, AddDevices, AddExport, AddPlot, AddOpen, AddDoctor, AddCompletion}) {
     add(program, context);
   }
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());

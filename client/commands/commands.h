@@ -22,6 +22,7 @@ void AddPlot(CLI::App& program, Context& context);
 void AddPreset(CLI::App& program, Context& context);
 void AddProbe(CLI::App& program, Context& context);
 void AddResume(CLI::App& program, Context& context);
+void AddRetry(CLI::App& program, Context& context);
 void AddShow(CLI::App& program, Context& context);
 void AddSubmit(CLI::App& program, Context& context);
 void AddWatch(CLI::App& program, Context& context);

@@ -17,6 +17,7 @@ absl::StatusOr<Answer> GetRun(const Call& call);
 absl::StatusOr<Answer> CancelRun(const Call& call);
 absl::StatusOr<Answer> PauseRun(const Call& call);
 absl::StatusOr<Answer> ResumeRun(const Call& call);
+absl::StatusOr<Answer> RetryRun(const Call& call);
 absl::StatusOr<Answer> ProbeRun(const Call& call);
 absl::StatusOr<Answer> ReadSeries(const Call& call);
 
