@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/api_error.h"
+#include "client/deadline.h"
 #include "client/endpoint.h"
 #include "normlab/v1/device_service.grpc.pb.h"
 #include "normlab/v1/experiment_service.grpc.pb.h"
@@ -47,7 +48,7 @@ class ApiClient {
       const Request& request, std::chrono::milliseconds timeout = kUnaryTimeout) const {
     grpc::ClientContext context;
     Prepare(context);
-    context.set_deadline(std::chrono::system_clock::now() + timeout);
+    context.set_deadline(DeadlineAfter(timeout));
     Response response;
     const grpc::Status status = (stub.*method)(&context, request, &response);
     if (!status.ok()) return FromGrpc(status);

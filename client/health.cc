@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/api_error.h"
+#include "client/deadline.h"
 
 namespace normlab::client {
 namespace {
@@ -30,7 +31,7 @@ absl::Status CheckHealth(const std::shared_ptr<grpc::Channel>& channel,
                          std::chrono::milliseconds timeout) {
   grpc::GenericStub stub(channel);
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + timeout);
+  context.set_deadline(DeadlineAfter(timeout));
   grpc::CompletionQueue queue;
   const grpc::Slice empty(std::string{});
   const auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check",

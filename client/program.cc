@@ -100,8 +100,8 @@ int RunProgram(const std::vector<std::string>& arguments, Terminal& terminal) {
   AddGlobalOptions(program, context);
   for (const auto add :
        {AddArticle, AddPreset, AddSubmit, AddLs, AddShow, AddWatch, AddProbe, AddPause, AddResume,
-        AddCancel, AddRename, AddLabel, AddNote, AddPin, AddRm, AddPrune, AddDevices, AddExport,
-        AddPlot, AddOpen, AddBackup, AddCompact, AddDoctor, AddCompletion}) {
+        AddRetry, AddCancel, AddRename, AddLabel, AddNote, AddPin, AddRm, AddPrune, AddDevices,
+        AddExport, AddPlot, AddOpen, AddBackup, AddCompact, AddDoctor, AddCompletion}) {
     add(program, context);
   }
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());

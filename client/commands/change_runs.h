@@ -1,4 +1,4 @@
-// What cancel, pause and resume have in common: one call for each of some runs.
+// What cancel, pause, resume and retry have in common: one call for each of some runs.
 #ifndef NORMLAB_CLIENT_COMMANDS_CHANGE_RUNS_H_
 #define NORMLAB_CLIENT_COMMANDS_CHANGE_RUNS_H_
 
@@ -19,13 +19,15 @@ struct ChangedRuns {
   int exit_code = kExitOk;             // of the latest failure
 };
 
-// Calls `method` for the run that each of `references` stands for and prints its state. Goes on
-// after a failure: one run that has ended already must not save the others.
+// Calls `method` for the run that each of `references` stands for, whose id it puts into `request`,
+// and prints its state. Goes on after a failure: one run that has ended already must not save the
+// others.
 template <typename Request>
 ChangedRuns ChangeRuns(Context& context, const std::vector<std::string>& references,
                        grpc::Status (normlab::v1::RunService::Stub::*method)(grpc::ClientContext*,
                                                                              const Request&,
-                                                                             normlab::v1::Run*)) {
+                                                                             normlab::v1::Run*),
+                       Request request = {}) {
   ChangedRuns changed;
   const auto client = context.Connect();
   if (!client.ok()) {
@@ -35,7 +37,6 @@ ChangedRuns ChangeRuns(Context& context, const std::vector<std::string>& referen
   for (const std::string& reference : references) {
     absl::StatusOr<normlab::v1::Run> run = ResolveRun(**client, reference);
     if (run.ok()) {
-      Request request;
       request.set_id(run->id());
       run = (*client)->Call((*client)->runs(), method, request);
     }

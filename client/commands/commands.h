@@ -30,6 +30,7 @@ void AddProbe(CLI::App& program, Context& context);
 void AddPrune(CLI::App& program, Context& context);
 void AddRename(CLI::App& program, Context& context);
 void AddResume(CLI::App& program, Context& context);
+void AddRetry(CLI::App& program, Context& context);
 void AddRm(CLI::App& program, Context& context);
 void AddShow(CLI::App& program, Context& context);
 void AddSubmit(CLI::App& program, Context& context);

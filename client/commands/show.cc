@@ -1,7 +1,6 @@
 // normlab show: everything about one run.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <google/protobuf/util/time_util.h>
 
 #include <ctime>
 #include <memory>
@@ -15,7 +14,6 @@
 namespace normlab::client {
 namespace {
 
-using google::protobuf::util::TimeUtil;
 using normlab::v1::Attempt;
 using normlab::v1::Run;
 
@@ -27,22 +25,12 @@ std::string LocalTime(const google::protobuf::Timestamp& time) {
   return std::string(text, std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &local));
 }
 
-// Time with a device: what a run waited and was paused does not count.
-double TrainingSeconds(const Run& run) {
-  double seconds = 0;
-  for (const Attempt& attempt : run.attempts()) {
-    const auto end = attempt.has_end_time() ? attempt.end_time() : TimeUtil::GetCurrentTime();
-    seconds += static_cast<double>(TimeUtil::DurationToMicroseconds(end - attempt.start_time()));
-  }
-  return seconds * 1e-6;
-}
-
 void PrintTimes(const Run& run, Terminal& terminal) {
   if (run.has_create_time()) PrintFact(terminal, "created", LocalTime(run.create_time()));
   if (run.has_start_time()) PrintFact(terminal, "started", LocalTime(run.start_time()));
   if (run.has_end_time()) PrintFact(terminal, "ended", LocalTime(run.end_time()));
-  if (run.attempts_size() > 0)
-    PrintFact(terminal, "trained for", DurationText(TrainingSeconds(run)));
+  // Time with a device: what a run waited and was paused does not count.
+  if (run.attempts_size() > 0) PrintFact(terminal, "trained for", DurationText(run.run_seconds()));
 }
 
 void PrintSummary(const Run& run, Terminal& terminal) {
@@ -76,6 +64,8 @@ void PrintAttempts(const Run& run, Terminal& terminal) {
     if (attempt.checkpoint_step() > 0) {
       text += fmt::format(", has a checkpoint of step {}", CountText(attempt.checkpoint_step()));
     }
+    if (attempt.run_seconds() > 0) text += ", " + DurationText(attempt.run_seconds());
+    if (!attempt.end_reason().empty()) text += "; " + Clean(attempt.end_reason());
     PrintFact(terminal, "attempt", text);
   }
 }

@@ -115,6 +115,7 @@ class Api {
   virtual absl::StatusOr<v1::Run> CancelRun(const Principal&, const v1::CancelRunRequest&) = 0;
   virtual absl::StatusOr<v1::Run> PauseRun(const Principal&, const v1::PauseRunRequest&) = 0;
   virtual absl::StatusOr<v1::Run> ResumeRun(const Principal&, const v1::ResumeRunRequest&) = 0;
+  virtual absl::StatusOr<v1::Run> RetryRun(const Principal&, const v1::RetryRunRequest&) = 0;
   virtual absl::StatusOr<v1::Run> ProbeRun(const Principal&, const v1::ProbeRunRequest&) = 0;
   // The latest one of a run.
   virtual absl::StatusOr<OpenCheckpoint> ReadCheckpoint(const Principal&,

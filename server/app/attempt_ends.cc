@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "server/app/dispatcher.h"
+#include "server/app/next_attempt.h"
 #include "server/base/files.h"
 #include "server/base/log.h"
 #include "server/base/spool.h"
@@ -27,12 +28,26 @@ AttemptEnd EndOf(const AttemptRow& attempt, const executor::ExitReport& report,
   using worker::v1::Finished;
   AttemptEnd end;
   switch (attempt.outcome) {
-    case Finished::OUTCOME_SUCCEEDED: end.outcome = AttemptEnd::Outcome::kSucceeded; break;
-    case Finished::OUTCOME_DIVERGED: end.outcome = AttemptEnd::Outcome::kDiverged; break;
-    case Finished::OUTCOME_STOPPED: end.outcome = AttemptEnd::Outcome::kStopped; break;
-    case Finished::OUTCOME_FAILED: end.outcome = AttemptEnd::Outcome::kFailed; break;
-    case Finished::OUTCOME_PAUSED: end.outcome = AttemptEnd::Outcome::kPaused; break;
-    default: break;
+    case Finished::OUTCOME_SUCCEEDED:
+      end.outcome = AttemptEnd::Outcome::kSucceeded;
+      break;
+    case Finished::OUTCOME_DIVERGED:
+      end.outcome = AttemptEnd::Outcome::kDiverged;
+      break;
+    case Finished::OUTCOME_STOPPED:
+      end.outcome = AttemptEnd::Outcome::kStopped;
+      break;
+    case Finished::OUTCOME_FAILED:
+      end.outcome = AttemptEnd::Outcome::kFailed;
+      break;
+    case Finished::OUTCOME_PAUSED:
+      end.outcome = AttemptEnd::Outcome::kPaused;
+      break;
+    case Finished::OUTCOME_ORPHANED:
+      end.outcome = AttemptEnd::Outcome::kOrphaned;
+      break;
+    default:
+      break;
   }
   end.outcome_reason = attempt.outcome_reason;
   if (end.outcome == AttemptEnd::Outcome::kPaused && attempt.checkpoint_step == 0) {
@@ -91,17 +106,33 @@ absl::Status Dispatcher::RecoverOne(const v1::Run& run) {
   } else {
     shepherd = ShepherdFrom(DirectoryOf(attempt));
   }
+  const executor::AttemptKey key{run.id(), attempt.number};
+  if (!shepherd && run.state() == v1::Run::STATE_RUNNING) {
+    // It had been running, and then somebody removed its folder.
+    Exit gone = {.key = key};
+    gone.report.lost = true;
+    gone.report.detail = "no trace of its processes is left";
+    MutexLock lock(mutex_);
+    exits_.push_back(std::move(gone));
+    return absl::OkStatus();
+  }
   if (!shepherd) return Requeue(attempt, "");
   Lease(run.id(), run.display_name(), scheduler::SplitDevices(attempt.device));
-  const executor::AttemptKey key{run.id(), attempt.number};
   status = executor_->Adopt(key, *shepherd, DirectoryOf(attempt));
   if (!status.ok()) return status;
   LogInfo("run taken over", {{"run", run.id()},
                              {"attempt", StrCat(attempt.number)},
                              {"shepherd", StrCat(shepherd->pid)}});
-  // One that is pausing is told so when its trainer calls.
-  if (run.state() == v1::Run::STATE_CANCELLING) executor_->Terminate(key, options_.cancel_grace);
-  return absl::OkStatus();
+  // One that is pausing is told so when its trainer calls. Who cancelled before the line above
+  // found nothing to end, so the state counts that the run has now.
+  bool cancelled = false;
+  status = store_.Read([&](storage::Database& database) {
+    const absl::StatusOr<v1::Run> now = storage::ReadRun(database, run.id());
+    cancelled = now.ok() && now->state() == v1::Run::STATE_CANCELLING;
+    return now.status();
+  });
+  if (cancelled) executor_->Terminate(key, options_.cancel_grace);
+  return status;
 }
 
 // The attempt's processes were never started (or never got as far as saying so, in which case the
@@ -109,7 +140,10 @@ absl::Status Dispatcher::RecoverOne(const v1::Run& run) {
 absl::Status Dispatcher::Requeue(const AttemptRow& attempt, const std::string& wait_reason) {
   LogInfo("attempt was not launched", {{"run", attempt.run}, {"attempt", StrCat(attempt.number)}});
   const absl::Status status = store_.writer().Write([&](WriteContext& context) {
-    if (auto status = storage::EndAttempt(context, attempt.id, {}); !status.ok()) return status;
+    storage::AttemptEndRow end;
+    end.reason = wait_reason.empty() ? "it was never launched" : wait_reason;
+    if (auto status = storage::EndAttempt(context, attempt.id, end); !status.ok()) return status;
+    store_.attempt_log().Forget(attempt.id);
     return storage::UpdateRun(context, attempt.run, [&](v1::Run& changed) {
       if (changed.state() == v1::Run::STATE_STARTING) {
         changed.set_state(v1::Run::STATE_QUEUED);
@@ -117,12 +151,8 @@ absl::Status Dispatcher::Requeue(const AttemptRow& attempt, const std::string& w
       } else if (changed.state() == v1::Run::STATE_CANCELLING) {
         changed.set_state(v1::Run::STATE_CANCELLED);
         changed.set_end_reason("cancelled before the first step");
-      } else if (changed.state() == v1::Run::STATE_PAUSING && attempt.persisted_sequence == 0) {
+      } else if (changed.state() == v1::Run::STATE_PAUSING) {
         changed.set_state(v1::Run::STATE_PAUSED);
-      } else {
-        // It had been running, and then somebody removed its folder.
-        changed.set_state(v1::Run::STATE_FAILED);
-        changed.set_end_reason("the trainer was lost: no trace of its processes is left");
       }
       return absl::OkStatus();
     });
@@ -166,11 +196,54 @@ std::string Dispatcher::ReadOutSpool(const AttemptRow& attempt, absl::Status& st
   return std::string(reader->status().message());
 }
 
+absl::StatusOr<Dispatcher::Ended> Dispatcher::WriteEnd(WriteContext& context, const Exit& exit,
+                                                       const std::string& spool_fault) {
+  absl::StatusOr<std::vector<AttemptRow>> attempts =
+      storage::ReadAttempts(context.database, exit.key.run);
+  if (!attempts.ok()) return attempts.status();
+  const absl::StatusOr<v1::Run> run = storage::ReadRun(context.database, exit.key.run);
+  if (!run.ok()) return run.status();
+  const AttemptRow& row = attempts->back();
+  if (!domain::IsActive(run->state()) || row.number != exit.key.attempt) {
+    return absl::FailedPreconditionError(StrCat("attempt ", exit.key.attempt, " has ended before"));
+  }
+  AttemptEnd end = EndOf(row, exit.report, spool_fault);
+  end.never_started = exit.never_started;
+  const bool cancelling = run->state() == v1::Run::STATE_CANCELLING;
+  const domain::StateAndReason plain = domain::StateAfter(end, cancelling);
+  const bool interrupted = !cancelling && domain::WasInterrupted(end);
+  Ended ended = {.state = plain.state, .reason = plain.reason};
+  storage::AttemptEndRow note = {.max_rss_bytes = exit.report.max_rss_bytes,
+                                 .cpu_seconds = exit.report.cpu_seconds,
+                                 .run_seconds = exit.report.elapsed_seconds,
+                                 .reason = plain.reason,
+                                 .interrupted = interrupted};
+  if (interrupted) {
+    const AfterInterruption after = DecideAfterInterruption(
+        *run, plain.reason, *attempts, options_.files->Checkpoints(exit.key.run));
+    ended = {.state = after.state, .reason = after.reason, .pause = after.pause};
+    note.abandoned = after.start_afresh;
+  }
+  if (auto status = storage::EndAttempt(context, row.id, note); !status.ok()) return status;
+  store_.attempt_log().Forget(row.id);
+  const absl::Status updated = storage::UpdateRun(context, exit.key.run, [&](v1::Run& changed) {
+    changed.set_state(ended.state);
+    if (ended.state == v1::Run::STATE_QUEUED) changed.set_wait_reason(ended.reason);
+    if (!domain::IsTerminal(ended.state)) return absl::OkStatus();
+    changed.set_end_reason(ended.reason);
+    if (end.exit_code) changed.set_exit_code(*end.exit_code);
+    if (end.exit_signal) changed.set_exit_signal(*end.exit_signal);
+    return absl::OkStatus();
+  });
+  if (!updated.ok()) return updated;
+  return ended;
+}
+
 absl::Status Dispatcher::Finish(const Exit& exit) {
+  const auto found_at = options_.clock->Now();
   AttemptRow attempt;
   absl::Status status = store_.Read([&](storage::Database& database) {
-    absl::StatusOr<std::vector<AttemptRow>> rows =
-        storage::ReadAttempts(database, exit.key.run);
+    absl::StatusOr<std::vector<AttemptRow>> rows = storage::ReadAttempts(database, exit.key.run);
     if (!rows.ok()) return rows.status();
     for (AttemptRow& row : *rows) {
       if (row.number == exit.key.attempt) attempt = std::move(row);
@@ -185,34 +258,17 @@ absl::Status Dispatcher::Finish(const Exit& exit) {
   }
   const std::string spool_fault = ReadOutSpool(attempt, status);
   if (!status.ok()) return status;
-  domain::StateAndReason ended{};
+  Ended ended;
   status = store_.writer().Write([&](WriteContext& context) -> absl::Status {
-    absl::StatusOr<AttemptRow> row = storage::ReadLatestAttempt(context.database, exit.key.run);
-    if (!row.ok()) return row.status();
-    const AttemptEnd end = EndOf(*row, exit.report, spool_fault);
-    absl::Status written =
-        storage::EndAttempt(context, row->id,
-                            {.max_rss_bytes = exit.report.max_rss_bytes,
-                             .cpu_seconds = exit.report.cpu_seconds,
-                             .run_seconds = std::nullopt,
-                             .reason = ""});
-    if (!written.ok()) return written;
-    store_.attempt_log().Forget(row->id);
-    return storage::UpdateRun(context, exit.key.run, [&](v1::Run& run) {
-      if (domain::IsTerminal(run.state())) return absl::OkStatus();
-      ended = domain::StateAfter(end, run.state() == v1::Run::STATE_CANCELLING);
-      run.set_state(ended.state);
-      if (ended.state == v1::Run::STATE_PAUSED) return absl::OkStatus();
-      run.set_end_reason(ended.reason);
-      if (end.exit_code) run.set_exit_code(*end.exit_code);
-      if (end.exit_signal) run.set_exit_signal(*end.exit_signal);
-      return absl::OkStatus();
-    });
+    absl::StatusOr<Ended> written = WriteEnd(context, exit, spool_fault);
+    if (written.ok()) ended = *std::move(written);
+    return written.status();
   });
   if (!status.ok()) return status;
+  if (ended.pause.count() > 0) HoldBack(exit.key.run, found_at + ended.pause);
   LogInfo("attempt ended", {{"run", exit.key.run},
-                        {"state", std::string(domain::StateWord(ended.state))},
-                        {"reason", ended.reason}});
+                            {"state", std::string(domain::StateWord(ended.state))},
+                            {"reason", ended.reason}});
   // Everything in it is stored; only what could not be read is worth keeping.
   if (spool_fault.empty()) {
     std::error_code ignored;

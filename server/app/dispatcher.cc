@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "google/protobuf/util/time_util.h"
+#include "server/app/next_attempt.h"
 #include "server/base/ids.h"
 #include "server/base/log.h"
 #include "server/base/strings.h"
 #include "server/domain/run_state.h"
 #include "server/storage/lineage.h"
+#include "server/storage/queue.h"
 #include "server/storage/runs.h"
 
 namespace normlab::app {
@@ -21,9 +23,9 @@ using storage::AttemptRow;
 using storage::WriteContext;
 
 constexpr int kTokenBytes = 32;
-constexpr int kLookAhead = 200;       // queued runs looked at in one round
-constexpr int kExplained = 50;        // queued runs whose wait reason is kept up to date
-constexpr std::chrono::milliseconds kRetry(500);       // of a write that failed
+constexpr int kLookAhead = 200;  // queued runs looked at in one round
+constexpr int kExplained = 50;   // queued runs whose wait reason is kept up to date
+constexpr std::chrono::milliseconds kRetry(500);        // of a write that failed
 constexpr std::chrono::milliseconds kStartRetry(2000);  // of a start that failed
 constexpr uint64_t kRoomForStart = 16 << 20;            // bytes: a spool and some rows
 
@@ -34,7 +36,7 @@ Dispatcher::Dispatcher(storage::Store& store, Options options)
   executor_ = options_.make_executor(
       [this](const executor::AttemptKey& key, const executor::ExitReport& report) {
         MutexLock lock(mutex_);
-        exits_.push_back({key, report, ""});
+        exits_.push_back({.key = key, .report = report});
         ready_.NotifyAll();
       });
 }
@@ -57,6 +59,7 @@ absl::Status Dispatcher::Start() {
   for (const v1::Run& run : active) {
     if (status = RecoverOne(run); !status.ok()) return status;
   }
+  if (status = HoldBackInterrupted(); !status.ok()) return status;
   thread_ = std::thread([this] { Loop(); });
   return absl::OkStatus();
 }
@@ -106,13 +109,14 @@ void Dispatcher::Loop() {
 
 // Takes what ended since; false when it is time to stop. With `exits` left from the last round it
 // waits no longer than the time after which a failed write is worth another try, and the same for
-// starts that failed.
+// starts that failed and for runs that were interrupted.
 bool Dispatcher::WaitForWork(std::deque<Exit>& exits) {
   MutexLock lock(mutex_);
   while (!stopping_ && !work_ && exits_.empty()) {
-    if (exits.empty() && !start_again_) {
+    const std::optional<std::chrono::milliseconds> idle = IdleTime(!exits.empty());
+    if (!idle) {
       ready_.Wait(mutex_);
-    } else if (!ready_.WaitFor(mutex_, exits.empty() ? kStartRetry : kRetry)) {
+    } else if (!ready_.WaitFor(mutex_, *idle)) {
       break;
     }
   }
@@ -122,6 +126,40 @@ bool Dispatcher::WaitForWork(std::deque<Exit>& exits) {
   return !stopping_;
 }
 
+std::optional<std::chrono::milliseconds> Dispatcher::IdleTime(bool has_exits) const {
+  if (has_exits) return kRetry;
+  std::optional<std::chrono::milliseconds> idle;
+  if (start_again_) idle = kStartRetry;
+  const auto now = options_.clock->Now();
+  for (const auto& [run, until] : held_back_) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now);
+    const auto wait = std::max(left, std::chrono::milliseconds(1));
+    idle = idle ? std::min(*idle, wait) : wait;
+  }
+  return idle;
+}
+
+void Dispatcher::HoldBack(const std::string& run, std::chrono::steady_clock::time_point until) {
+  held_back_[run] = until;
+}
+
+// How far an earlier server's pauses had come nobody knows: they begin anew.
+absl::Status Dispatcher::HoldBackInterrupted() {
+  return store_.Read([&](storage::Database& database) -> absl::Status {
+    const auto runs = storage::ReadInterruptedInQueue(database);
+    if (!runs.ok()) return runs.status();
+    for (const std::string& run : *runs) {
+      const auto attempts = storage::ReadAttempts(database, run);
+      if (!attempts.ok()) return attempts.status();
+      HoldBack(run,
+               options_.clock->Now() + PauseAfterInterruption(FruitlessInterruptions(*attempts)));
+    }
+    return absl::OkStatus();
+  });
+}
+
+bool Dispatcher::IsHeldBack(const std::string& run) const { return held_back_.contains(run); }
+
 // Whatever it was that failed is not for ever, and not to be tried in a tight loop.
 void Dispatcher::TryStartingLater() {
   start_again_ = true;
@@ -130,17 +168,16 @@ void Dispatcher::TryStartingLater() {
 
 void Dispatcher::StartQueued() {
   if (start_again_ && options_.clock->Now() < start_not_before_) return;
+  std::erase_if(held_back_,
+                [now = options_.clock->Now()](const auto& held) { return held.second <= now; });
   std::vector<scheduler::QueuedRun> queue;
   const absl::Status status = store_.Read([&](storage::Database& database) {
-    storage::RunQuery query;
-    query.states = {v1::Run::STATE_QUEUED};
-    query.limit = kLookAhead;
-    query.oldest_first = true;
-    absl::StatusOr<std::vector<v1::Run>> runs = storage::ReadRuns(database, query);
-    if (!runs.ok()) return runs.status();
-    for (const v1::Run& run : *runs) {
-      queue.push_back({run.id(), run.display_name(), run.device(),
-                       run.effective_spec().threads()});
+    absl::StatusOr<std::vector<storage::QueuedRow>> rows = storage::ReadQueue(database, kLookAhead);
+    if (!rows.ok()) return rows.status();
+    for (storage::QueuedRow& row : *rows) {
+      if (IsHeldBack(row.id)) continue;
+      queue.push_back(
+          {std::move(row.id), std::move(row.display_name), std::move(row.device), row.threads});
     }
     return absl::OkStatus();
   });
@@ -221,13 +258,17 @@ absl::Status Dispatcher::CreateAttempt(const scheduler::Placement& placement,
     row.run = placement.run;
     row.device = scheduler::JoinDevices(placement.devices);
     row.token_sha256 = Sha256Hex(token);
-    const absl::StatusOr<storage::Checkpoint> checkpoint =
-        storage::ReadLatestCheckpoint(context.database, placement.run);
-    if (!checkpoint.ok() && !absl::IsNotFound(checkpoint.status())) return checkpoint.status();
-    if (checkpoint.ok()) {
-      row.resumed_from_attempt = checkpoint->attempt;
-      row.resumed_from_step = checkpoint->step;
-      row.resumed_from_file = checkpoint->file;
+    const absl::StatusOr<v1::Run> read = storage::ReadRun(context.database, placement.run);
+    if (!read.ok()) return read.status();
+    const absl::StatusOr<std::vector<AttemptRow>> earlier =
+        storage::ReadAttempts(context.database, placement.run);
+    if (!earlier.ok()) return earlier.status();
+    const StartingPoint start = FindStartingPoint(*earlier, read->effective_spec().steps(),
+                                                  options_.files->Checkpoints(placement.run));
+    if (start.checkpoint) {
+      row.resumed_from_attempt = start.checkpoint->attempt;
+      row.resumed_from_step = start.checkpoint->step;
+      row.resumed_from_file = start.checkpoint->file;
     }
     absl::StatusOr<AttemptRow> inserted = storage::InsertAttempt(context, std::move(row));
     if (!inserted.ok()) return inserted.status();
@@ -298,8 +339,8 @@ void Dispatcher::FailStart(const AttemptRow& attempt, const absl::Status& error)
     exit.put_back = StrCat("waits: ", StdView(error.message()));
     TryStartingLater();
   } else {
-    exit.report.lost = true;
-    exit.report.detail = StrCat("it could not be started: ", StdView(error.message()));
+    exit.never_started = true;
+    exit.report.detail = std::string(error.message());
   }
   MutexLock lock(mutex_);
   exits_.push_back(std::move(exit));

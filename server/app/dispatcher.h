@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -46,7 +47,7 @@ class Dispatcher {
 
   // Takes over what an earlier server left, then begins to start runs. Living trainers go on; a
   // trainer that ended meanwhile is ended by what its shepherd noted; an attempt that was never
-  // launched is queued again.
+  // launched is queued again, and one that was interrupted by the run's on_interrupt.
   absl::Status Start();
   // Starts nothing more and leaves running trainers to the next server.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -65,6 +66,9 @@ class Dispatcher {
   // Queues a paused run again, at its old place. Its next attempt goes on from the latest
   // checkpoint.
   absl::Status Resume(const std::string& run, const std::string& user);
+  // Queues an ended run again, but not one that succeeded, at its old place. Its next attempt goes
+  // on from the latest checkpoint, or, `from_start`, afresh.
+  absl::Status Retry(const std::string& run, const std::string& user, bool from_start);
   // Has a RUNNING run measured before its next step. Writes nothing, and nobody remembers it: a
   // trainer that is not connected is FAILED_PRECONDITION.
   absl::Status Probe(const std::string& run, const std::string& user);
@@ -94,9 +98,10 @@ class Dispatcher {
  private:
   struct Exit {
     executor::AttemptKey key;
-    executor::ExitReport report;
-    // Not empty: nothing was started, and the run waits again, for this reason.
-    std::string put_back;
+    executor::ExitReport report = {};
+    // Nothing was started. Not empty: the run waits again, for this reason.
+    std::string put_back = {};
+    bool never_started = false;
   };
 
   void Loop();
@@ -124,9 +129,24 @@ class Dispatcher {
                                    int32_t number, const std::string& token,
                                    v1::Run::State& state) const;
 
+  // Runs that were interrupted wait before they are tried again.
+  void HoldBack(const std::string& run, std::chrono::steady_clock::time_point until);
+  absl::Status HoldBackInterrupted();
+  bool IsHeldBack(const std::string& run) const;
+  // How long nothing needs to be looked at, if nothing happens. Absent: for ever.
+  std::optional<std::chrono::milliseconds> IdleTime(bool has_exits) const;
+
   // In attempt_ends.cc:
   static bool WorthRetrying(const absl::Status& status);
   absl::Status Finish(const Exit& exit);
+  // What Finish writes. Returns what became of the run.
+  struct Ended {
+    v1::Run::State state = v1::Run::STATE_UNSPECIFIED;
+    std::string reason = {};
+    std::chrono::seconds pause{0};  // before it is tried again
+  };
+  absl::StatusOr<Ended> WriteEnd(storage::WriteContext& context, const Exit& exit,
+                                 const std::string& spool_fault);
   std::string ReadOutSpool(const storage::AttemptRow& attempt, absl::Status& status);
   absl::Status RecoverOne(const v1::Run& run);
   absl::Status Requeue(const storage::AttemptRow& attempt, const std::string& wait_reason);
@@ -149,6 +169,7 @@ class Dispatcher {
   std::map<std::string, std::string> wait_reasons_;  // as last written
   bool start_again_ = false;                         // something could not be started for now,
   std::chrono::steady_clock::time_point start_not_before_{};  // and is not tried again before this
+  std::map<std::string, std::chrono::steady_clock::time_point> held_back_;  // by run, until when
   std::thread thread_;
 };
 

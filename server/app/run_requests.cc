@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/app/dispatcher.h"
+#include "server/app/next_attempt.h"
 #include "server/base/ids.h"
 #include "server/base/log.h"
 #include "server/base/strings.h"
@@ -118,8 +119,7 @@ absl::Status Dispatcher::Resume(const std::string& run_id, const std::string& us
         storage::ReadLatestCheckpoint(database, run_id);
     if (absl::IsNotFound(latest.status())) return absl::OkStatus();  // paused before it had one
     if (!latest.ok()) return latest.status();
-    const std::filesystem::path file =
-        options_.files->Checkpoints(run_id) / latest->file;
+    const std::filesystem::path file = options_.files->Checkpoints(run_id) / latest->file;
     std::error_code error;
     if (std::filesystem::is_regular_file(file, error)) return absl::OkStatus();
     return absl::FailedPreconditionError(StrCat("the checkpoint of step ", latest->step,
@@ -145,6 +145,45 @@ absl::Status Dispatcher::Resume(const std::string& run_id, const std::string& us
       none);
   if (!status.ok()) return status;
   LogInfo("run resumed", {{"run", run_id}, {"by", user}});
+  Wake();
+  return absl::OkStatus();
+}
+
+absl::Status Dispatcher::Retry(const std::string& run_id, const std::string& user,
+                               bool from_start) {
+  const absl::Status status = store_.writer().Write([&](WriteContext& context) -> absl::Status {
+    absl::StatusOr<std::vector<AttemptRow>> attempts =
+        storage::ReadAttempts(context.database, run_id);
+    if (!attempts.ok()) return attempts.status();
+    if (!attempts->empty()) {
+      // What was interrupted before counts no more: somebody has looked at it since.
+      AttemptRow& latest = attempts->back();
+      latest.abandoned = from_start;
+      absl::Status noted = storage::SetAbandoned(context, latest.id, from_start);
+      if (noted.ok()) noted = storage::SetInterrupted(context, latest.id, false);
+      if (!noted.ok()) return noted;
+    }
+    return storage::UpdateRun(context, run_id, [&](Run& run) {
+      if (run.state() == Run::STATE_SUCCEEDED) {
+        return absl::FailedPreconditionError(
+            StrCat("run ", run_id, " has succeeded; there is nothing left to try again"));
+      }
+      if (!domain::IsTerminal(run.state())) {
+        return NotNow(run, "; only a run that has ended can be tried again");
+      }
+      const StartingPoint start = FindStartingPoint(*attempts, run.effective_spec().steps(),
+                                                    options_.files->Checkpoints(run_id));
+      run.set_state(Run::STATE_QUEUED);
+      run.set_wait_reason(StrCat("tried again by ", user, ": ", start.text));
+      run.clear_end_reason();
+      run.clear_exit_code();
+      run.clear_exit_signal();
+      run.clear_end_time();
+      return absl::OkStatus();
+    });
+  });
+  if (!status.ok()) return status;
+  LogInfo("run tried again", {{"run", run_id}, {"by", user}});
   Wake();
   return absl::OkStatus();
 }

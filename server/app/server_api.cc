@@ -25,7 +25,15 @@ std::string NameFromSpec(const v1::RunSpec& spec) {
 
 }  // namespace
 
-ServerApi::ServerApi(Parts parts) : parts_(std::move(parts)), started_(parts_.clock.Now()) {}
+ServerApi::ServerApi(Parts parts) : parts_(std::move(parts)), started_(parts_.clock.Now()) {
+  // New runs come after old ones, though the wall clock may have been set back since.
+  const absl::Status status = parts_.store.Read([this](storage::Database& database) {
+    const absl::StatusOr<std::string> id = storage::ReadLatestId(database);
+    if (id.ok()) ids_.StartAfter(*id);
+    return id.status();
+  });
+  if (!status.ok()) LogWarning("no latest id", {{"error", std::string(status.message())}});
+}
 
 absl::Status ServerApi::CheckId(std::string_view field, const std::string& id) {
   if (IsUlid(id)) return absl::OkStatus();
@@ -130,12 +138,11 @@ absl::Status ServerApi::CheckOwner(const Principal& principal, const std::string
   });
 }
 
-absl::StatusOr<v1::Run> ServerApi::ChangeRun(
-    const Principal& principal, const std::string& id,
-    absl::Status (Dispatcher::*change)(const std::string& run, const std::string& user)) {
+absl::StatusOr<v1::Run> ServerApi::ChangeRun(const Principal& principal, const std::string& id,
+                                             const Change& change) {
   if (absl::Status status = CheckId("id", id); !status.ok()) return status;
   if (absl::Status status = CheckOwner(principal, id); !status.ok()) return status;
-  absl::Status status = (parts_.dispatcher.*change)(id, principal.user);
+  absl::Status status = change(parts_.dispatcher, id, principal.user);
   if (!status.ok()) return status;
   v1::GetRunRequest get;
   get.set_id(id);
@@ -155,6 +162,14 @@ absl::StatusOr<v1::Run> ServerApi::PauseRun(const Principal& principal,
 absl::StatusOr<v1::Run> ServerApi::ResumeRun(const Principal& principal,
                                              const v1::ResumeRunRequest& request) {
   return ChangeRun(principal, request.id(), &Dispatcher::Resume);
+}
+
+absl::StatusOr<v1::Run> ServerApi::RetryRun(const Principal& principal,
+                                            const v1::RetryRunRequest& request) {
+  return ChangeRun(principal, request.id(),
+                   [&](Dispatcher& dispatcher, const std::string& run, const std::string& user) {
+                     return dispatcher.Retry(run, user, request.from_start());
+                   });
 }
 
 absl::StatusOr<v1::Run> ServerApi::ProbeRun(const Principal& principal,

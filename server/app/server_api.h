@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -64,6 +65,7 @@ class ServerApi : public Api {
   absl::StatusOr<v1::Run> CancelRun(const Principal&, const v1::CancelRunRequest&) override;
   absl::StatusOr<v1::Run> PauseRun(const Principal&, const v1::PauseRunRequest&) override;
   absl::StatusOr<v1::Run> ResumeRun(const Principal&, const v1::ResumeRunRequest&) override;
+  absl::StatusOr<v1::Run> RetryRun(const Principal&, const v1::RetryRunRequest&) override;
   absl::StatusOr<v1::Run> ProbeRun(const Principal&, const v1::ProbeRunRequest&) override;
   absl::StatusOr<OpenCheckpoint> ReadCheckpoint(const Principal&,
                                                 const v1::ReadCheckpointRequest&) override;
@@ -120,9 +122,9 @@ class ServerApi : public Api {
   // INVALID_ARGUMENT for no id, NOT_FOUND for one that no run (or experiment) can have.
   static absl::Status CheckId(std::string_view field, const std::string& id);
   // What the calls that ask something of one run have in common.
+  using Change = std::function<absl::Status(Dispatcher&, const std::string&, const std::string&)>;
   absl::StatusOr<v1::Run> ChangeRun(const Principal& principal, const std::string& id,
-                                    absl::Status (Dispatcher::*change)(const std::string& run,
-                                                                       const std::string& user));
+                                    const Change& change);
 
   const Parts parts_;
   const std::chrono::steady_clock::time_point started_;

@@ -30,6 +30,16 @@ void FillRandom(void* out, size_t size) {
 
 }  // namespace
 
+void UlidGenerator::StartAfter(std::string_view id) {
+  if (!IsUlid(id)) return;
+  unsigned __int128 value = 0;
+  for (const char c : id) value = (value << 5) | std::string_view(kCrockford).find(c);
+  std::lock_guard lock(mutex_);
+  last_millis_ = static_cast<uint64_t>(value >> 80);
+  random_high_ = static_cast<uint64_t>(value >> 64) & 0xFFFF;
+  random_low_ = static_cast<uint64_t>(value);
+}
+
 std::string UlidGenerator::Next(int64_t wall_micros) {
   std::lock_guard lock(mutex_);
   const uint64_t millis = static_cast<uint64_t>(wall_micros) / 1000;

@@ -14,6 +14,8 @@ namespace normlab {
 // when the clock goes back. Thread-safe.
 class UlidGenerator {
  public:
+  // What Next makes comes after `id`, made by whomever; no more than that if it is none.
+  void StartAfter(std::string_view id);
   std::string Next(int64_t wall_micros);
 
  private:

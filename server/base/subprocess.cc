@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -122,6 +123,14 @@ const std::string& BootId() {
   }();
   return *id;
 }
+
+double BootSeconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+double TicksPerSecond() { return static_cast<double>(sysconf(_SC_CLK_TCK)); }
 
 absl::StatusOr<ProcessIdentity> ReadIdentity(pid_t pid) {
   const std::optional<uint64_t> ticks = StartTicks(pid);

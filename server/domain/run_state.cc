@@ -22,6 +22,9 @@ std::string WithStep(std::string reason, int64_t last_step) {
 }
 
 StateAndReason StateWithoutOutcome(const AttemptEnd& end) {
+  if (end.never_started) {
+    return {Run::STATE_FAILED, StrCat("the trainer could not be started: ", end.detail)};
+  }
   if (end.lost) {
     return {Run::STATE_FAILED,
             StrCat(WithStep("the trainer was lost", end.last_step), ": ", end.detail)};
@@ -44,6 +47,25 @@ StateAndReason StateWithoutOutcome(const AttemptEnd& end) {
 
 }  // namespace
 
+bool WasInterrupted(const AttemptEnd& end) {
+  using Outcome = AttemptEnd::Outcome;
+  // Stopped, but not by us.
+  if (end.outcome == Outcome::kOrphaned || end.outcome == Outcome::kStopped) return true;
+  if (end.outcome != Outcome::kNone || end.never_started) return false;
+  if (end.lost) return true;
+  switch (end.exit_signal.value_or(0)) {
+    case SIGKILL:
+    case SIGTERM:
+    case SIGHUP:
+    case SIGINT:
+    case SIGPWR:
+    case SIGXCPU:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool IsTerminal(RunState state) { return state >= Run::STATE_SUCCEEDED; }
 
 bool IsActive(RunState state) {
@@ -52,10 +74,11 @@ bool IsActive(RunState state) {
 }
 
 bool MayFollow(RunState from, RunState to) {
-  if (IsTerminal(from)) return false;
+  if (IsTerminal(from)) return to == Run::STATE_QUEUED && from != Run::STATE_SUCCEEDED;
   switch (to) {
     case Run::STATE_QUEUED:
-      return from == Run::STATE_STARTING || from == Run::STATE_PAUSED;
+      return from == Run::STATE_STARTING || from == Run::STATE_RUNNING ||
+             from == Run::STATE_PAUSED;
     case Run::STATE_STARTING:
       return from == Run::STATE_QUEUED;
     case Run::STATE_RUNNING:
@@ -123,12 +146,16 @@ StateAndReason StateAfter(const AttemptEnd& end, bool cancelling) {
       return {Run::STATE_PAUSED, ""};
     case Outcome::kStopped:
       if (cancelling) return {Run::STATE_CANCELLED, WithStep("cancelled", end.last_step)};
-      // Stopped, but not by us: by a signal from outside, or because it had lost its server.
+      // Stopped, but not by us: by a signal from outside.
       return {Run::STATE_FAILED,
               WithStep(end.outcome_reason.empty()
                            ? std::string("the trainer was told to stop from outside normlab")
                            : StrCat("the trainer stopped: ", end.outcome_reason),
                        end.last_step)};
+    case Outcome::kOrphaned:
+      if (cancelling) return {Run::STATE_CANCELLED, WithStep("cancelled", end.last_step)};
+      return {Run::STATE_FAILED,
+              WithStep(StrCat("the trainer stopped: ", end.outcome_reason), end.last_step)};
     case Outcome::kNone:
       if (cancelling) return {Run::STATE_CANCELLED, WithStep("cancelled", end.last_step)};
       return StateWithoutOutcome(end);

@@ -46,6 +46,7 @@ struct ExitReport {
   std::optional<int> exit_signal;  // that ended the trainer
   int64_t max_rss_bytes = 0;
   double cpu_seconds = 0;
+  std::optional<double> elapsed_seconds;  // from the start of the shepherd to the end of the last
   // The shepherd itself is gone without a report (killed, or the machine went down): nothing is
   // known about the trainer's end. `detail` says what was found.
   bool lost = false;

@@ -53,6 +53,7 @@ ExitReport ReadExitReport(const std::filesystem::path& directory) {
   }
   report.max_rss_bytes = IntegerAt(json, "max_rss_bytes", 0, INT64_MAX).value_or(0);
   report.cpu_seconds = SecondsAt(json, "cpu_seconds");
+  if (json.contains("elapsed_seconds")) report.elapsed_seconds = SecondsAt(json, "elapsed_seconds");
   const auto killed = json.find("killed");
   if (killed != json.end() && *killed == true) {
     report.detail = "killed because it did not end when it was asked to";

@@ -73,10 +73,11 @@ int WriteExitFile(int directory, int file, const struct Ending* ending) {
   char text[512];
   const int signaled = WIFSIGNALED(ending->wait_status);
   snprintf(text, sizeof(text),
-           "{\"%s\": %d, \"killed\": %s, \"max_rss_bytes\": %lld, \"cpu_seconds\": %.3f}\n",
+           "{\"%s\": %d, \"killed\": %s, \"max_rss_bytes\": %lld, \"cpu_seconds\": %.3f, "
+           "\"elapsed_seconds\": %.3f}\n",
            signaled ? "exit_signal" : "exit_code",
            signaled ? WTERMSIG(ending->wait_status) : WEXITSTATUS(ending->wait_status),
            ending->killed ? "true" : "false", (long long)ending->max_rss_kib * 1024,
-           ending->cpu_seconds);
+           ending->cpu_seconds, ending->elapsed_seconds);
   return Replace(directory, file, "exit.json.tmp", "exit.json", text);
 }

@@ -20,6 +20,7 @@ struct Ending {
   int killed;         /* by the shepherd, since it did not end when asked to */
   long max_rss_kib;   /* the largest of all processes */
   double cpu_seconds; /* of all processes */
+  double elapsed_seconds; /* since the shepherd began; time asleep counts */
 };
 
 /* Makes exit.json appear, whole and on disk. */

@@ -55,6 +55,13 @@ static long long NowMs(void) {
   return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
+/* Time since boot, which nobody sets and which goes on while the machine sleeps. */
+static double BootSeconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
 static void Complain(const char* what) {
   dprintf(2, "normlab-shepherd: %s: %s\n", what, strerror(errno));
 }
@@ -220,6 +227,7 @@ static void Watch(struct Attempt* attempt, long grace_ms) {
 }
 
 int main(int argc, char** argv) {
+  const double begin = BootSeconds();
   struct Arguments arguments = {0};
   struct Attempt attempt = {0};
   sigset_t every;
@@ -241,6 +249,7 @@ int main(int argc, char** argv) {
   }
   if (WriteShepherdFile(directory, attempt.trainer) != 0) Complain("cannot write shepherd.json");
   Watch(&attempt, arguments.grace_ms);
+  attempt.ending.elapsed_seconds = BootSeconds() - begin;
   if (WriteExitFile(directory, exit_file, &attempt.ending) != 0) {
     Complain("cannot write exit.json");
     return 1;

@@ -43,7 +43,7 @@ void AddStates(Query& query, v1::ListRunsRequest& request) {
   }
 }
 
-// POST /api/v1/runs/ID:VERB, whose request has nothing but the id.
+// POST /api/v1/runs/ID:VERB, whose request has nothing but the id, or what its body says.
 template <typename Request>
 absl::StatusOr<Answer> ChangeRun(const Call& call,
                                  absl::StatusOr<v1::Run> (app::Api::*change)(const app::Principal&,
@@ -141,6 +141,8 @@ absl::StatusOr<Answer> CancelRun(const Call& call) { return ChangeRun(call, &app
 absl::StatusOr<Answer> PauseRun(const Call& call) { return ChangeRun(call, &app::Api::PauseRun); }
 
 absl::StatusOr<Answer> ResumeRun(const Call& call) { return ChangeRun(call, &app::Api::ResumeRun); }
+
+absl::StatusOr<Answer> RetryRun(const Call& call) { return ChangeRun(call, &app::Api::RetryRun); }
 
 absl::StatusOr<Answer> ProbeRun(const Call& call) { return ChangeRun(call, &app::Api::ProbeRun); }
 

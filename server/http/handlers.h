@@ -20,6 +20,7 @@ absl::StatusOr<Answer> PruneRuns(const Call& call);
 absl::StatusOr<Answer> CancelRun(const Call& call);
 absl::StatusOr<Answer> PauseRun(const Call& call);
 absl::StatusOr<Answer> ResumeRun(const Call& call);
+absl::StatusOr<Answer> RetryRun(const Call& call);
 absl::StatusOr<Answer> ProbeRun(const Call& call);
 absl::StatusOr<Answer> ReadSeries(const Call& call);
 

@@ -23,6 +23,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/api/v1/runs/*:cancel", CancelRun},
     {"POST", "/api/v1/runs/*:pause", PauseRun},
     {"POST", "/api/v1/runs/*:resume", ResumeRun},
+    {"POST", "/api/v1/runs/*:retry", RetryRun},
     {"POST", "/api/v1/runs/*:probe", ProbeRun},
     {"GET", "/api/v1/runs/*/series", ReadSeries, /*needs_token=*/true, /*reads_much=*/true},
     {"GET", "/api/v1/experiments", ListExperiments},

@@ -7,6 +7,7 @@
 
 #include <chrono>
 
+#include "server/base/grpc_deadline.h"
 #include "server/base/strings.h"
 #include "server/rpc/malformed_requests.h"
 #include "server/rpc/services.h"
@@ -77,7 +78,7 @@ void RpcServer::Stop() {
   if (!server_) return;
   if (auto* health = server_->GetHealthCheckService()) health->SetServingStatus(false);
   watches_.EndAll();
-  server_->Shutdown(std::chrono::system_clock::now() + kStopGrace);
+  server_->Shutdown(DeadlineAfter(kStopGrace));
   server_->Wait();
   watches_.Stop();
   server_.reset();

@@ -92,12 +92,13 @@ using RunServiceBase = v1::RunService::WithCallbackMethod_CreateRun<
                 v1::RunService::WithCallbackMethod_CancelRun<
                     v1::RunService::WithCallbackMethod_PauseRun<
                         v1::RunService::WithCallbackMethod_ResumeRun<
-                            v1::RunService::WithCallbackMethod_ProbeRun<
-                                v1::RunService::WithCallbackMethod_ReadSeries<
-                                    v1::RunService::WithCallbackMethod_ReadPoints<
-                                        v1::RunService::WithCallbackMethod_ReadCheckpoint<
-                                            v1::RunService::WithRawMethod_WatchRuns<
-                                                v1::RunService::Service>>>>>>>>>>>>>>;
+                            v1::RunService::WithCallbackMethod_RetryRun<
+                                v1::RunService::WithCallbackMethod_ProbeRun<
+                                    v1::RunService::WithCallbackMethod_ReadSeries<
+                                        v1::RunService::WithCallbackMethod_ReadPoints<
+                                            v1::RunService::WithCallbackMethod_ReadCheckpoint<
+                                                v1::RunService::WithRawMethod_WatchRuns<
+                                                    v1::RunService::Service>>>>>>>>>>>>>>>;
 
 class RunServiceImpl final : public RunServiceBase {
  public:
@@ -117,6 +118,7 @@ class RunServiceImpl final : public RunServiceBase {
   NORMLAB_UNARY(CancelRun, CancelRunRequest, Run)
   NORMLAB_UNARY(PauseRun, PauseRunRequest, Run)
   NORMLAB_UNARY(ResumeRun, ResumeRunRequest, Run)
+  NORMLAB_UNARY(RetryRun, RetryRunRequest, Run)
   NORMLAB_UNARY(ProbeRun, ProbeRunRequest, Run)
   NORMLAB_UNARY_READ(ReadSeries, ReadSeriesRequest, ReadSeriesResponse)
 

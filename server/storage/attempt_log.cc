@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/base/strings.h"
+#include "server/base/subprocess.h"
 
 namespace normlab::storage {
 namespace {
@@ -262,7 +263,10 @@ absl::Status AttemptLog::WriteTotals(WriteContext& context, Open& open, const Ba
   Statement attempt = context.database.Prepared(
       "UPDATE attempts SET last_step = ?2, persisted_sequence = ?3, outcome = ?4, "
       "outcome_reason = ?5, checkpoint_step = ?6, checkpoint_file = ?7, checkpoint_bytes = ?8, "
-      "earlier_checkpoint_step = ?9, earlier_checkpoint_file = ?10 WHERE id = ?1");
+      "earlier_checkpoint_step = ?9, earlier_checkpoint_file = ?10, "
+      // Of one that is lost later, this is how long it is known to have run.
+      "run_seconds = iif(shepherd_boot_id = ?11, max(0, ?12 - shepherd_start_ticks / ?13), "
+      "run_seconds) WHERE id = ?1");
   attempt.Bind(1, open.row.id);
   attempt.Bind(2, open.row.last_step);
   attempt.Bind(3, static_cast<int64_t>(open.row.persisted_sequence));
@@ -273,6 +277,9 @@ absl::Status AttemptLog::WriteTotals(WriteContext& context, Open& open, const Ba
   attempt.Bind(8, open.row.checkpoint_bytes);
   attempt.Bind(9, open.row.earlier_checkpoint_step);
   attempt.Bind(10, open.row.earlier_checkpoint_file);
+  attempt.Bind(11, BootId());
+  attempt.Bind(12, BootSeconds());
+  attempt.Bind(13, TicksPerSecond());
   if (absl::Status status = attempt.Run(); !status.ok()) return status;
   const v1::Summary& summary = open.summary;
   Statement run = context.database.Prepared(

@@ -61,8 +61,8 @@ absl::Status SetShepherd(WriteContext& context, const AttemptRow& attempt);
 struct AttemptEndRow {
   int64_t max_rss_bytes = 0;
   double cpu_seconds = 0;
-  std::optional<double> run_seconds;  // absent: what was noted with its last records stays
-  std::string reason;
+  std::optional<double> run_seconds = {};  // absent: what was noted with its last records stays
+  std::string reason = {};
   bool interrupted = false;
   bool abandoned = false;
 };

@@ -291,6 +291,14 @@ absl::StatusOr<std::vector<ChangedRun>> RunsChangedSince(Database& database, uin
   return changed;
 }
 
+absl::StatusOr<std::string> ReadLatestId(Database& database) {
+  Statement select = database.Prepared(
+      "SELECT max(coalesce((SELECT max(id) FROM runs), ''), "
+      "coalesce((SELECT max(id) FROM experiments), ''))");
+  if (!select.Step()) return select.status();
+  return select.Text(0);
+}
+
 absl::StatusOr<uint64_t> ReadSequence(Database& database) {
   Statement select = database.Prepared("SELECT value FROM meta WHERE name = 'sequence'");
   if (!select.Step()) {

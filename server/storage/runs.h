@@ -62,6 +62,9 @@ struct ChangedRun {
 absl::StatusOr<std::vector<ChangedRun>> RunsChangedSince(Database& database, uint64_t sequence,
                                                          int limit);
 
+// The highest id of a run or an experiment; empty when there is none.
+absl::StatusOr<std::string> ReadLatestId(Database& database);
+
 // The sequence that this transaction sees.
 absl::StatusOr<uint64_t> ReadSequence(Database& database);
 

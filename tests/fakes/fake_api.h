@@ -146,6 +146,7 @@ class FakeApi : public app::Api {
   Answer<v1::CancelRunRequest, v1::Run> cancel_run;
   Answer<v1::PauseRunRequest, v1::Run> pause_run;
   Answer<v1::ResumeRunRequest, v1::Run> resume_run;
+  Answer<v1::RetryRunRequest, v1::Run> retry_run;
   Answer<v1::ProbeRunRequest, v1::Run> probe_run;
   Answer<v1::ReadSeriesRequest, v1::ReadSeriesResponse> read_series;
   // OK lets the watch begin.
@@ -214,6 +215,10 @@ class FakeApi : public app::Api {
   absl::StatusOr<v1::Run> ResumeRun(const app::Principal&,
                                     const v1::ResumeRunRequest& request) override {
     return Ask(resume_run, request);
+  }
+  absl::StatusOr<v1::Run> RetryRun(const app::Principal&,
+                                   const v1::RetryRunRequest& request) override {
+    return Ask(retry_run, request);
   }
   absl::StatusOr<v1::Run> ProbeRun(const app::Principal&,
                                    const v1::ProbeRunRequest& request) override {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -29,6 +30,7 @@ class ScriptedExecutor : public executor::Executor {
   }
   absl::Status Adopt(const executor::AttemptKey& key, const executor::ProcessIdentity&,
                      const std::filesystem::path&) override {
+    if (on_adopt_) on_adopt_();
     std::lock_guard lock(mutex_);
     adopted_.push_back(key);
     return absl::OkStatus();
@@ -49,6 +51,8 @@ class ScriptedExecutor : public executor::Executor {
   void Exit(const executor::AttemptKey& key, const executor::ExitReport& report) {
     on_exit_(key, report);
   }
+  // Called in Adopt. Set it before the executor is used.
+  void OnAdopt(std::function<void()> call) { on_adopt_ = std::move(call); }
   void Refuse(absl::Status status) {
     std::lock_guard lock(mutex_);
     refusal_ = std::move(status);
@@ -68,6 +72,7 @@ class ScriptedExecutor : public executor::Executor {
 
  private:
   const ExitCallback on_exit_;
+  std::function<void()> on_adopt_;
   std::mutex mutex_;
   std::condition_variable changed_;
   absl::Status refusal_;

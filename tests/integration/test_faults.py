@@ -9,13 +9,15 @@ from harness import TINY, ServerTest, process_identity, wait_for
 
 # Long enough to be caught in the middle; the same in every test, so that curves can be compared.
 LONG = {**TINY, "steps": 20_000}
+# One whose end is that of its process; test_recovery.py has those that go on.
+FAILING = {**LONG, "onInterrupt": "fail"}
 
 
 class TrainerKilled(ServerTest):
     options = ("--cpu-slots", "1")
 
     def test_kill_9_of_a_trainer_fails_its_run_keeps_its_curve_and_starts_the_next(self):
-        first = self.server.create("killed", LONG)
+        first = self.server.create("killed", FAILING)
         second = self.server.create("next", {**TINY, "steps": 50})
         wait_for(lambda: self.server.step(first) > 100, "some steps")
         self.assertEqual(self.server.state(second), "QUEUED")
@@ -32,7 +34,7 @@ class TrainerKilled(ServerTest):
         self.assertIsNone(process_identity(shepherd))
 
     def test_kill_9_of_a_shepherd_ends_its_trainer_and_frees_the_slot(self):
-        first = self.server.create("orphaned", LONG)
+        first = self.server.create("orphaned", FAILING)
         second = self.server.create("next", {**TINY, "steps": 50})
         wait_for(lambda: self.server.step(first) > 100, "some steps")
         shepherd, trainer = self.server.processes(first)
@@ -103,7 +105,7 @@ class ServerKilled(ServerTest):
         self.check_whole(run)
 
     def test_a_run_that_ended_while_the_server_was_down_ends_as_it_did(self):
-        run = self.server.create("ended alone", LONG)
+        run = self.server.create("ended alone", FAILING)
         wait_for(lambda: self.server.step(run) > 100, "some steps")
         shepherd, trainer = self.server.processes(run)
         self.server.kill()

@@ -166,7 +166,7 @@ class ServerKilled(PauseTest):
                          int(paused["progress"]["step"]))
 
     def test_kill_9_of_a_trainer_while_it_pauses_is_a_fault(self):
-        run = self.server.create("pausing", LONG)
+        run = self.server.create("pausing", {**LONG, "onInterrupt": "fail"})
         self.wait_for_step(run, 10)
         _, trainer = self.server.processes(run)
         os.kill(trainer, signal.SIGSTOP)

@@ -87,7 +87,7 @@ class ProbeTest(ServerTest):
         self.assertEqual(set(self.server.series(run, "log_z")), {before["step"], after["step"]})
 
     def test_waiting_ends_by_itself_by_ctrl_c_and_when_the_run_ends(self):
-        run = self.server.create("stuck", LONG)
+        run = self.server.create("stuck", {**LONG, "onInterrupt": "fail"})
         self.wait_for_step(run, 1)
         _, trainer = self.server.processes(run)
         os.kill(trainer, signal.SIGSTOP)

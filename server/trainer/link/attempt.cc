@@ -39,6 +39,13 @@ Finished MakeFinished(Finished::Outcome outcome, int64_t last_step, std::string 
   return finished;
 }
 
+// It ended before its time, because of what the session says.
+Finished Stopped(int64_t last_step, Session& session) {
+  const bool orphaned = session.stop_cause() == StopCause::kServerLost;
+  return MakeFinished(orphaned ? Finished::OUTCOME_ORPHANED : Finished::OUTCOME_STOPPED, last_step,
+                      session.stop_reason());
+}
+
 Finished FromResult(const Result& result, const SpoolObserver& observer, Session& session) {
   switch (result.ending) {
     case Ending::kFinished:
@@ -50,13 +57,13 @@ Finished FromResult(const Result& result, const SpoolObserver& observer, Session
         return MakeFinished(Finished::OUTCOME_PAUSED, result.last_step, result.reason);
       }
       return MakeFinished(
-          Finished::OUTCOME_STOPPED, result.last_step,
+          Finished::OUTCOME_ORPHANED, result.last_step,
           StrCat(session.stop_reason(), "; there is a checkpoint of step ", result.last_step));
     case Ending::kStopped:
       break;
   }
   // The last step may have been dropped for want of room.
-  return MakeFinished(Finished::OUTCOME_STOPPED, observer.last_step(), session.stop_reason());
+  return Stopped(observer.last_step(), session);
 }
 
 // Whatever Train throws ends here: beyond is no one who could report it.
@@ -77,8 +84,8 @@ Finished TrainToTheEnd(const worker::v1::Assignment& assignment, SpoolObserver& 
 
 ExitCode CodeFor(const Finished& finished, StopCause cause) {
   if (finished.outcome() == Finished::OUTCOME_FAILED) return kExitFault;
+  if (finished.outcome() == Finished::OUTCOME_ORPHANED) return kExitServerLost;
   if (finished.outcome() != Finished::OUTCOME_STOPPED) return kExitEnded;
-  if (cause == StopCause::kServerLost) return kExitServerLost;
   return cause == StopCause::kRefused ? kExitRefused : kExitEnded;
 }
 
@@ -153,11 +160,9 @@ ExitCode RunAttempt(const AttemptArguments& arguments) {
   StopSignals signals([&session](int) { session.RequestStop(StopCause::kSignal, "SIGTERM"); });
   const absl::StatusOr<worker::v1::Assignment> assignment = session.WaitForAssignment();
   SpoolObserver observer(spool->get(), [&session] { return session.requested(); });
-  Finished finished = MakeFinished(Finished::OUTCOME_STOPPED, 0, session.stop_reason());
-  if (assignment.ok()) {
-    LogThreads(arguments, *assignment);
-    finished = TrainToTheEnd(*assignment, observer, session);
-  }
+  if (assignment.ok()) LogThreads(arguments, *assignment);
+  const Finished finished =
+      assignment.ok() ? TrainToTheEnd(*assignment, observer, session) : Stopped(0, session);
   observer.Finish(finished);
   const bool stored = session.Finish(kLastWait);
   LogInfo("ended", {{"outcome", Finished::Outcome_Name(finished.outcome())},

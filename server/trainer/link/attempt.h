@@ -25,7 +25,7 @@ enum ExitCode {
   kExitEnded = 0,       // succeeded, diverged, paused or stopped, as Finished says
   kExitFault = 1,       // a fault, with its reason in Finished
   kExitUsage = 2,       // wrong arguments; there is no Finished
-  kExitServerLost = 3,  // stopped, with a checkpoint, because no server was there for long
+  kExitServerLost = 3,  // orphaned: no server was there for long; with a checkpoint if it could
   kExitRefused = 4,     // stopped because the server did not accept the attempt
 };
 

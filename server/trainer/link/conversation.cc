@@ -3,6 +3,7 @@
 #include <thread>
 #include <utility>
 
+#include "server/base/grpc_deadline.h"
 #include "server/base/strings.h"
 
 namespace normlab::trainer {
@@ -10,7 +11,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using std::chrono::system_clock;
 
 constexpr seconds kAssignmentTimeout(20);
 constexpr seconds kLookUp(1);  // how long the sender sleeps at most; Wake ends it sooner
@@ -29,7 +29,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target) {
 
 // WaitForConnected would go on trying where nobody listens.
 bool Connect(grpc::Channel& channel, milliseconds timeout) {
-  const auto deadline = system_clock::now() + timeout;
+  const gpr_timespec deadline = DeadlineAfter(timeout);
   for (grpc_connectivity_state state = channel.GetState(true); state != GRPC_CHANNEL_READY;
        state = channel.GetState(true)) {
     if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) return false;

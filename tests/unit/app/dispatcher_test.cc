@@ -1,13 +1,11 @@
 #include "server/app/dispatcher.h"
 
-#include <fstream>
 #include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/base/spool.h"
-#include "tests/fakes/scripted_executor.h"
-#include "tests/fakes/stored_runs.h"
+#include "tests/unit/app/dispatcher_fixture.h"
 
 namespace normlab::app {
 namespace {
@@ -15,82 +13,10 @@ namespace {
 using executor::ExitReport;
 using fakes::CheckpointRecord;
 using fakes::FinishedRecord;
-using fakes::ScriptedExecutor;
 using fakes::SeriesRecord;
 using fakes::StepRecord;
-using fakes::StoredRuns;
 using ::testing::HasSubstr;
 using worker::v1::Finished;
-
-class DispatcherTest : public ::testing::Test {
- protected:
-  void Start(int slots = 1) {
-    Dispatcher::Options options;
-    options.data_dir = runs_.directory();
-    options.files = &files_;
-    options.clock = &runs_.clock();
-    for (int i = 0; i < slots; ++i) {
-      scheduler::Device device;
-      device.id = "cpu:" + std::to_string(i);
-      options.devices.push_back(device);
-    }
-    options.make_executor = [this](executor::Executor::ExitCallback on_exit) {
-      auto made = std::make_unique<ScriptedExecutor>(std::move(on_exit));
-      executor_ = made.get();
-      return made;
-    };
-    dispatcher_ = std::make_unique<Dispatcher>(runs_.store(), std::move(options));
-    ASSERT_TRUE(dispatcher_->Start().ok());
-  }
-
-  // Waits for a state, on the store's own events.
-  v1::Run WaitForState(const std::string& run, v1::Run::State state) {
-    for (int i = 0; i < 20'000; ++i) {
-      v1::Run read = runs_.Read(run);
-      if (read.state() == state) return read;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    ADD_FAILURE() << "run stays " << runs_.Read(run).state();
-    return runs_.Read(run);
-  }
-
-  static ExitReport Code(int code) {
-    ExitReport report;
-    report.exit_code = code;
-    return report;
-  }
-  static ExitReport Signal(int signal) {
-    ExitReport report;
-    report.exit_signal = signal;
-    return report;
-  }
-
-  absl::StatusOr<Dispatcher::Attached> Attach(
-      const executor::LaunchRequest& launch, std::function<void()> stop = [] {},
-      std::function<void()> pause = [] {}, std::function<bool()> probe = [] { return true; }) {
-    return dispatcher_->Attach(launch.key.run, launch.key.attempt, launch.token,
-                               {stop, pause, probe});
-  }
-  // What a trainer leaves behind that paused after `step`, and its end.
-  void PauseAfter(const executor::LaunchRequest& launch, const Dispatcher::Attached& attached,
-                  int64_t step) {
-    std::ofstream(files_.Checkpoints(launch.key.run) /
-                  ("step-" + std::to_string(step) + ".safetensors"))
-        << step;
-    ASSERT_TRUE(runs_
-                    .Append(attached.attempt_id, 1,
-                            {SeriesRecord({"loss"}), StepRecord(step, {1}), CheckpointRecord(step),
-                             FinishedRecord(Finished::OUTCOME_PAUSED)})
-                    .ok());
-    executor_->Exit(launch.key, Code(0));
-    WaitForState(launch.key.run, v1::Run::STATE_PAUSED);
-  }
-
-  StoredRuns runs_;
-  const RunFiles files_{runs_.directory(), "/nowhere"};
-  ScriptedExecutor* executor_ = nullptr;
-  std::unique_ptr<Dispatcher> dispatcher_;
-};
 
 TEST_F(DispatcherTest, ARunGoesFromQueuedToSucceededAndTheNextStarts) {
   const std::string first = runs_.AddRun(), second = runs_.AddRun();
@@ -113,7 +39,7 @@ TEST_F(DispatcherTest, ARunGoesFromQueuedToSucceededAndTheNextStarts) {
 }
 
 TEST_F(DispatcherTest, KilledTrainerFailsWithItsSignalAndItsSpoolIsReadOut) {
-  const std::string run = runs_.AddRun();
+  const std::string run = AddRunWith("fail");
   Start();
   const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
   ASSERT_TRUE(Spool::Create(launch.directory / "spool", Spool::kDefaultCapacity).ok());
@@ -162,7 +88,7 @@ TEST_F(DispatcherTest, EachWayToEndHasItsState) {
   };
   Start();
   for (size_t i = 0; i < cases.size(); ++i) {
-    const std::string run = runs_.AddRun();
+    const std::string run = AddRunWith("fail");
     dispatcher_->Wake();
     const executor::LaunchRequest launch = executor_->WaitForLaunch(i + 1);
     const auto attached = Attach(launch);
@@ -352,7 +278,7 @@ TEST_F(DispatcherTest, ARunThatEndsWhilePausingHasItsTrueEnd) {
   };
   Start();
   for (size_t i = 0; i < cases.size(); ++i) {
-    const std::string run = runs_.AddRun();
+    const std::string run = AddRunWith("fail");
     dispatcher_->Wake();
     const executor::LaunchRequest launch = executor_->WaitForLaunch(i + 1);
     const auto attached = Attach(launch);
@@ -521,13 +447,6 @@ TEST_F(DispatcherTest, AnAttemptThatWasNeverLaunchedIsQueuedAgain) {
   EXPECT_EQ(launch.key.run, run);
   EXPECT_EQ(launch.key.attempt, attempt.number + 1);
   EXPECT_FALSE(std::filesystem::exists(folder / "spool")) << "nobody would ever read it";
-}
-
-TEST_F(DispatcherTest, ARunningAttemptWithoutATraceFailsAndTheServerStarts) {
-  const std::string run = runs_.AddRun();
-  runs_.StartAttempt(run);
-  Start();
-  EXPECT_THAT(runs_.Read(run).end_reason(), HasSubstr("no trace"));
 }
 
 }  // namespace

@@ -99,6 +99,14 @@ class FakeServer::Runs : public RunService::Service {
     return Status::OK;
   }
 
+  Status RetryRun(ServerContext*, const RetryRunRequest* request, Run* run) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    fake_.retried.push_back(*request);
+    run->set_id(request->id());
+    run->set_state(Run::STATE_QUEUED);
+    return fake_.retry_status;
+  }
+
   Status ProbeRun(ServerContext*, const ProbeRunRequest* request, Run* run) override {
     std::lock_guard<std::mutex> lock(fake_.mutex_);
     fake_.probed.push_back(request->id());

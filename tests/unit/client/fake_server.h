@@ -53,6 +53,8 @@ class FakeServer {
   std::vector<std::string> cancelled;
   std::vector<std::string> paused;
   std::vector<std::string> resumed;
+  std::vector<normlab::v1::RetryRunRequest> retried;
+  grpc::Status retry_status;
   std::vector<std::string> probed;
 
  private:

@@ -114,8 +114,10 @@ TEST_F(ProgramTest, UnknownOptionAndCommandAreUsageErrorsWithTheNearestName) {
 
 TEST_F(ProgramTest, EveryCommandHasHelpWithExamples) {
   for (const char* command :
-       {"article", "preset", "submit", "ls", "show", "watch", "probe", "pause", "resume", "cancel",
-        "devices", "export", "plot", "open", "backup", "compact", "doctor", "completion"}) {
+       {"article", "preset", "submit", "ls",     "show",   "watch", "probe", "pause",
+        "resume",  "retry",  "cancel", "rename", "label",  "note",  "pin",   "rm",
+        "prune",   "devices", "export", "plot",  "open",   "backup", "compact", "doctor",
+        "completion"}) {
     EXPECT_EQ(Normlab({command, "--help"}), 0) << command;
     EXPECT_THAT(out_, HasSubstr("Examples:")) << command;
   }
@@ -226,6 +228,20 @@ TEST_F(ProgramTest, PauseAndResumeSayWhatBecameOfTheirRuns) {
   EXPECT_EQ(Normlab({"pause", "pre"}), 4);
   EXPECT_THAT(err_, HasSubstr("has already ended (succeeded)"));
   EXPECT_EQ(Normlab({"pause"}), 2);
+}
+
+TEST_F(ProgramTest, RetryGoesOnOrStartsAfresh) {
+  EXPECT_EQ(Normlab({"retry", "pre", "post"}), 0);
+  ASSERT_EQ(server_.retried.size(), 2u);
+  EXPECT_EQ(server_.retried[0].id(), kPreId);
+  EXPECT_FALSE(server_.retried[0].from_start());
+  EXPECT_THAT(out_, HasSubstr("queued"));
+  EXPECT_EQ(Normlab({"retry", "pre", "--from-start"}), 0);
+  EXPECT_TRUE(server_.retried[2].from_start());
+  server_.retry_status =
+      grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "run X has succeeded");
+  EXPECT_EQ(Normlab({"retry", "pre"}), 4);
+  EXPECT_THAT(err_, HasSubstr("has succeeded"));
 }
 
 TEST_F(ProgramTest, ResumeCanWatchToTheEnd) {
@@ -368,15 +384,19 @@ TEST_F(ProgramTest, ShowTellsCheckpointsAndTimeOfTrainingOnly) {
     attempt.set_number(run.attempts_size());
     attempt.set_device("cpu:0");
     attempt.mutable_start_time()->set_seconds(start);
-    attempt.mutable_end_time()->set_seconds(start + 20);
+    attempt.mutable_end_time()->set_seconds(start + 3600);  // the clock was set meanwhile
+    attempt.set_run_seconds(20);
     attempt.set_last_step(run.attempts_size());
     attempt.set_checkpoint_step(run.attempts_size());
     attempt.set_resumed_from_step(run.attempts_size() - 1);
     attempt.set_resumed_from_attempt(run.attempts_size() - 1);
   }
+  run.mutable_attempts(0)->set_end_reason("the trainer was ended by signal 9 (SIGKILL)");
+  run.set_run_seconds(40);
   EXPECT_EQ(Normlab({"show", "pre"}), 0);
   EXPECT_THAT(out_, HasSubstr("paused"));
   EXPECT_THAT(out_, HasSubstr("40 s"));
+  EXPECT_THAT(out_, HasSubstr("20 s; the trainer was ended by signal 9"));
   EXPECT_THAT(out_, HasSubstr("from the checkpoint of step 1, has a checkpoint of step 2"));
   EXPECT_THAT(out_, HasSubstr(std::string("normlab resume ") + kPreId));
 }

@@ -1,5 +1,7 @@
 #include "server/domain/run_state.h"
 
+#include <signal.h>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -10,10 +12,11 @@ using v1::Run;
 using Outcome = AttemptEnd::Outcome;
 using ::testing::HasSubstr;
 
-TEST(RunStateTest, NothingFollowsAnEnd) {
+TEST(RunStateTest, AnEndIsFollowedByAnotherTryOrNothing) {
   for (int from = Run::STATE_SUCCEEDED; from <= Run::STATE_TIMED_OUT; ++from) {
     for (int to = Run::STATE_QUEUED; to <= Run::STATE_TIMED_OUT; ++to) {
-      EXPECT_FALSE(MayFollow(static_cast<RunState>(from), static_cast<RunState>(to)));
+      const bool retry = to == Run::STATE_QUEUED && from != Run::STATE_SUCCEEDED;
+      EXPECT_EQ(MayFollow(static_cast<RunState>(from), static_cast<RunState>(to)), retry);
     }
   }
 }
@@ -28,10 +31,11 @@ TEST(RunStateTest, EveryRunCanEnd) {
   }
 }
 
-TEST(RunStateTest, OnlyAPausedRunWaitsAgainAndItNeverRunsWithoutWaiting) {
+TEST(RunStateTest, APausedOrInterruptedRunWaitsAgainAndNeverRunsWithoutWaiting) {
   EXPECT_TRUE(MayFollow(Run::STATE_PAUSED, Run::STATE_QUEUED));
-  EXPECT_FALSE(MayFollow(Run::STATE_PAUSING, Run::STATE_QUEUED));
-  EXPECT_FALSE(MayFollow(Run::STATE_RUNNING, Run::STATE_QUEUED));
+  EXPECT_TRUE(MayFollow(Run::STATE_RUNNING, Run::STATE_QUEUED));
+  EXPECT_FALSE(MayFollow(Run::STATE_PAUSING, Run::STATE_QUEUED)) << "it becomes PAUSED";
+  EXPECT_FALSE(MayFollow(Run::STATE_CANCELLING, Run::STATE_QUEUED)) << "a cancel stands";
   for (const RunState to : {Run::STATE_STARTING, Run::STATE_RUNNING, Run::STATE_PAUSING,
                             Run::STATE_CANCELLING, Run::STATE_SUCCEEDED}) {
     EXPECT_FALSE(MayFollow(Run::STATE_PAUSED, to)) << to;
@@ -56,6 +60,46 @@ TEST(StateAfterTest, APauseIsNoEndUnlessTheRunWasCancelledMeanwhile) {
   EXPECT_EQ(StateAfter(end, false).state, Run::STATE_PAUSED);
   EXPECT_EQ(StateAfter(end, true).state, Run::STATE_CANCELLED);
   EXPECT_THAT(StateAfter(end, true).reason, HasSubstr("after step 17"));
+}
+
+TEST(InterruptedTest, AProcessThatWasKilledOrLostOrLeftAloneWas) {
+  for (const int signal : {SIGKILL, SIGTERM, SIGHUP, SIGINT, SIGPWR, SIGXCPU}) {
+    AttemptEnd end;
+    end.exit_signal = signal;
+    EXPECT_TRUE(WasInterrupted(end)) << signal;
+  }
+  AttemptEnd lost;
+  lost.lost = true;
+  EXPECT_TRUE(WasInterrupted(lost));
+  AttemptEnd orphaned;
+  orphaned.outcome = Outcome::kOrphaned;
+  EXPECT_TRUE(WasInterrupted(orphaned));
+  AttemptEnd stopped;
+  stopped.outcome = Outcome::kStopped;  // it obeyed a signal from outside
+  EXPECT_TRUE(WasInterrupted(stopped));
+}
+
+TEST(InterruptedTest, ARunsOwnEndWasNot) {
+  for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE, SIGSYS}) {
+    AttemptEnd end;
+    end.exit_signal = signal;
+    EXPECT_FALSE(WasInterrupted(end)) << signal;
+  }
+  for (const int code : {0, 1, 9, 127}) {
+    AttemptEnd end;
+    end.exit_code = code;
+    EXPECT_FALSE(WasInterrupted(end)) << code;
+  }
+  for (const Outcome outcome :
+       {Outcome::kSucceeded, Outcome::kDiverged, Outcome::kFailed, Outcome::kPaused}) {
+    AttemptEnd end;
+    end.outcome = outcome;
+    end.exit_signal = SIGKILL;  // after its last word
+    EXPECT_FALSE(WasInterrupted(end));
+  }
+  AttemptEnd never_started;
+  never_started.never_started = true;
+  EXPECT_FALSE(WasInterrupted(never_started));
 }
 
 TEST(StateAfterTest, WithoutAWordTheProcessTells) {

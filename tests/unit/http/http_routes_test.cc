@@ -166,6 +166,20 @@ TEST_F(HttpRoutesTest, PauseAndResumeRun) {
   EXPECT_EQ(Get("/api/v1/runs/01J8:pause").status, 405);
 }
 
+TEST_F(HttpRoutesTest, RetryRunGoesOnOrStartsAfresh) {
+  std::vector<v1::RetryRunRequest> asked;
+  api_.retry_run = [&](const v1::RetryRunRequest& request) {
+    asked.push_back(request);
+    return RunCalled(request.id());
+  };
+  EXPECT_EQ(Fetch("POST", "/api/v1/runs/01J8:retry").json()["id"], "01J8");
+  EXPECT_EQ(Fetch("POST", "/api/v1/runs/01J9:retry", R"({"fromStart": true})").status, 200);
+  EXPECT_EQ(Fetch("POST", "/api/v1/runs/01J9:retry", R"({"fromstart": true})").status, 400);
+  ASSERT_EQ(asked.size(), 2u);
+  EXPECT_FALSE(asked[0].from_start());
+  EXPECT_TRUE(asked[1].from_start());
+}
+
 TEST_F(HttpRoutesTest, ProbeRun) {
   std::string probed;
   api_.probe_run = [&](const v1::ProbeRunRequest& request) {

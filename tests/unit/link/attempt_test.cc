@@ -198,7 +198,7 @@ TEST_F(AttemptTest, ATrainerThatHasLostItsServerForLongLeavesACheckpoint) {
   EXPECT_EQ(WaitForExit().exit_code, kExitServerLost);
   const std::vector<Record> records = AllRecords();
   EXPECT_EQ(records[records.size() - 2].checkpoint().step(), 300);
-  EXPECT_EQ(records.back().finished().outcome(), Finished::OUTCOME_STOPPED);
+  EXPECT_EQ(records.back().finished().outcome(), Finished::OUTCOME_ORPHANED);
   EXPECT_THAT(records.back().finished().reason(), HasSubstr("no server for"));
   EXPECT_THAT(records.back().finished().reason(), HasSubstr("checkpoint of step 300"));
 }

@@ -338,7 +338,7 @@ TEST(StoreTest, StatesFollowTheRulesOnly) {
   EXPECT_EQ(become(v1::Run::STATE_RUNNING).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_TRUE(become(v1::Run::STATE_CANCELLED).ok());
   EXPECT_TRUE(runs.Read(run).has_end_time());
-  EXPECT_EQ(become(v1::Run::STATE_QUEUED).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(become(v1::Run::STATE_STARTING).code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(StoreTest, FilesAreClosedToOthers) {

@@ -48,14 +48,8 @@ function withNames(text: string, nameOf: NameOf): string {
 
 // Time with a device: what a run waited, or was paused, does not count.
 function tookText(run: RunJson): string {
-  if (!run.startTime || !run.endTime) return '';
-  const spans = (run.attempts ?? []).filter((attempt) => attempt.startTime && attempt.endTime);
-  const whole = { startTime: run.startTime, endTime: run.endTime };
-  let milliseconds = 0;
-  for (const { startTime = '', endTime = '' } of spans.length > 0 ? spans : [whole]) {
-    milliseconds += Date.parse(endTime) - Date.parse(startTime);
-  }
-  return `took ${formatDuration(milliseconds / 1000)}`;
+  if (!run.endTime || !run.attempts?.length) return '';
+  return `took ${formatDuration(Number(run.runSeconds ?? 0))}`;
 }
 
 /** Hover text: the whole note, and the times in local time and UTC. */
