@@ -24,15 +24,30 @@ if(NORMLAB_SANITIZE)
                       -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS)
   add_link_options(-fsanitize=${NORMLAB_SANITIZE})
 endif()
+# GCC 12's ThreadSanitizer does not find its way in an address space that is laid out more randomly.
+set(NORMLAB_TEST_LAUNCHER)
+if(NORMLAB_SANITIZE MATCHES "thread" AND EXISTS /proc/sys/vm/mmap_rnd_bits)
+  file(READ /proc/sys/vm/mmap_rnd_bits _random_bits)
+  if(_random_bits GREATER 28)
+    set(NORMLAB_TEST_LAUNCHER setarch -R)
+  endif()
+endif()
 if(NORMLAB_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "NORMLAB_FUZZ needs clang: bash deploy/fuzz.sh finds one")
   endif()
-  add_compile_options(-fsanitize=fuzzer-no-link)
+  # Clang warns of what libstdc++ itself calls.
+  add_compile_options(-fsanitize=fuzzer-no-link -Wno-deprecated-declarations)
 endif()
 
 add_library(normlab_warnings INTERFACE)
 target_compile_options(normlab_warnings INTERFACE -Wall -Wextra -Werror)
+if(NORMLAB_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC's documentation names the first as false with sanitizers. The second says that fences are not
+  # understood: Asio's, which stand beside its locks.
+  target_compile_options(normlab_warnings INTERFACE -Wno-maybe-uninitialized
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
+endif()
 
 # normlab_library(NAME SOURCES... [PUBLIC libs...] [PRIVATE libs...])
 # One static library a folder; its own warnings are errors. Private links keep includes one-way.
@@ -43,8 +58,18 @@ function(normlab_library name)
   target_link_libraries(${name} PUBLIC ${arg_PUBLIC} PRIVATE normlab_warnings ${arg_PRIVATE})
 endfunction()
 
+# normlab_sanitized(TESTS...): what the sanitizers are told when these run. Nothing without them.
+function(normlab_sanitized)
+  if(NORMLAB_SANITIZE)
+    set(suppressions ${CMAKE_SOURCE_DIR}/tests/sanitizers)
+    set_tests_properties(${ARGN} PROPERTIES ENVIRONMENT
+      "ASAN_OPTIONS=detect_stack_use_after_return=1;UBSAN_OPTIONS=print_stacktrace=1;\
+LSAN_OPTIONS=print_suppressions=0;TSAN_OPTIONS=suppressions=${suppressions}/tsan.txt")
+  endif()
+endfunction()
+
 # normlab_test(NAME SOURCES... [LIBS libs...] [LABELS labels...]): a GoogleTest binary, one ctest
-# entry for each of its cases.
+# entry for each of its cases; with a sanitizer, which makes starting slow, one for all of them.
 function(normlab_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -52,6 +77,12 @@ function(normlab_test name)
   include(GoogleTest)
   if(NOT arg_LABELS)
     set(arg_LABELS unit)  # an empty value would take the next word for itself
+  endif()
+  if(NORMLAB_SANITIZE)
+    add_test(NAME ${name} COMMAND ${NORMLAB_TEST_LAUNCHER} $<TARGET_FILE:${name}> --gtest_brief=1)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 900 LABELS "${arg_LABELS}")
+    normlab_sanitized(${name})
+    return()
   endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS "${arg_LABELS}")
 endfunction()

@@ -15,6 +15,7 @@ namespace {
 using domain::FieldViolation;
 
 constexpr int kLargestWatch = 1000;
+constexpr int kMostNames = 10'000;  // of series in one answer
 
 // Points of an answer: what one message, and whoever reads it, can bear.
 constexpr int64_t kMostPoints = 2'000'000;
@@ -42,6 +43,10 @@ absl::Status CheckRequest(const v1::ReadSeriesRequest& request) {
   }
   if (request.from_step() < 0) wrong.push_back({"from_step", "is negative"});
   if (request.to_step() < 0) wrong.push_back({"to_step", "is negative; use 0 for the last"});
+  if (request.names_size() > kMostNames) {
+    wrong.push_back({"names", StrCat(request.names_size(), " names are too many; ask for at most ",
+                                     kMostNames, ", or for all by naming none")});
+  }
   if (request.attempt() < 0) {
     wrong.push_back({"attempt", "is negative; use 0 for the default curve"});
   }
@@ -49,8 +54,8 @@ absl::Status CheckRequest(const v1::ReadSeriesRequest& request) {
 }
 
 // The series asked for, found and counted, nothing of them read.
-absl::StatusOr<std::vector<storage::CurveReader>> PlanSeries(
-    storage::Database& database, const v1::ReadSeriesRequest& request) {
+absl::StatusOr<std::vector<storage::CurveReader>> PlanSeries(storage::Database& database,
+                                                             const v1::ReadSeriesRequest& request) {
   storage::CurveQuery query;
   query.range.first = request.from_step();
   if (request.to_step() > 0) query.range.last = request.to_step();
@@ -68,8 +73,7 @@ absl::StatusOr<std::vector<storage::CurveReader>> PlanSeries(
   std::set<std::string> done;
   for (std::string& name : names) {
     if (!done.insert(name).second) continue;
-    auto curve =
-        storage::CurveReader::Plan(database, *segments, std::move(name), query.max_points);
+    auto curve = storage::CurveReader::Plan(database, *segments, std::move(name), query.max_points);
     if (!curve.ok()) return curve.status();
     curves.push_back(*std::move(curve));
   }
@@ -85,10 +89,16 @@ absl::Status CheckSize(const std::vector<storage::CurveReader>& curves) {
                              "); ask for fewer, or read all by ReadPoints")}});
 }
 
+absl::Status TooManyRuns(size_t count) {
+  return domain::InvalidFields(
+      {{"runs",
+        StrCat(count, " runs are too many for one stream; watch at most ", kLargestWatch)}});
+}
+
 }  // namespace
 
-absl::StatusOr<v1::ReadSeriesResponse> ServerApi::ReadSeries(
-    const Principal&, const v1::ReadSeriesRequest& request) {
+absl::StatusOr<v1::ReadSeriesResponse> ServerApi::ReadSeries(const Principal&,
+                                                             const v1::ReadSeriesRequest& request) {
   if (absl::Status status = CheckId("run", request.run()); !status.ok()) return status;
   if (absl::Status status = CheckRequest(request); !status.ok()) return status;
   std::vector<storage::CurveReader> curves;
@@ -121,6 +131,8 @@ absl::StatusOr<v1::ReadSeriesResponse> ServerApi::ReadSeries(
 
 absl::StatusOr<std::unique_ptr<Watch>> ServerApi::WatchRuns(const Principal&,
                                                             const v1::WatchRunsRequest& request) {
+  // Before any of them is looked for.
+  if (request.runs_size() > kLargestWatch) return TooManyRuns(request.runs_size());
   RunWatch::Options options;
   options.from_step = request.from_step();
   options.tail = request.tail();
@@ -153,11 +165,7 @@ absl::StatusOr<std::unique_ptr<Watch>> ServerApi::WatchRuns(const Principal&,
     return absl::OkStatus();
   });
   if (!status.ok()) return status;
-  if (options.runs.size() > kLargestWatch) {
-    return domain::InvalidFields(
-        {{"runs", StrCat(options.runs.size(), " runs are too many for one stream; watch at most ",
-                         kLargestWatch)}});
-  }
+  if (options.runs.size() > kLargestWatch) return TooManyRuns(options.runs.size());
   options.lobby = request.all() || options.runs.empty();
   return std::make_unique<RunWatch>(parts_.store, parts_.hub, std::move(options));
 }

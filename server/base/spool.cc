@@ -66,8 +66,9 @@ struct Spool::Control {
 };
 
 absl::Status Spool::Create(const std::filesystem::path& path, uint64_t capacity) {
-  if (capacity == 0 || capacity % kCapacityUnit != 0) {
-    return absl::InvalidArgumentError("a spool's capacity is a multiple of 65536 bytes");
+  if (capacity == 0 || capacity % kCapacityUnit != 0 || capacity > spool_format::kMaxCapacity) {
+    return absl::InvalidArgumentError(
+        "a spool's capacity is a multiple of 65536 bytes, and at most 1 GiB");
   }
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return Errno(errno, "cannot make the spool", path);

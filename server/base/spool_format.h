@@ -18,7 +18,8 @@ static_assert(std::endian::native == std::endian::little, "the spool is little-e
 
 inline constexpr char kMagic[9] = "NLSPOOL\n";
 inline constexpr uint32_t kVersion = 1;
-inline constexpr uint32_t kControlBytes = 64 << 10;  // a multiple of every page size in use
+inline constexpr uint32_t kControlBytes = 64 << 10;   // a multiple of every page size in use
+inline constexpr uint64_t kMaxCapacity = 1ULL << 30;  // a reader copies what it holds
 inline constexpr size_t kHeadOffset = 64;
 inline constexpr size_t kTailOffset = 128;
 
@@ -71,13 +72,14 @@ inline std::string Fault(const Fixed& fixed, uint64_t file_bytes, uint64_t head,
     return "the checksum of its first bytes does not match";
   }
   if (fixed.control_bytes != kControlBytes || fixed.capacity == 0 ||
-      fixed.capacity % kControlBytes != 0 || fixed.capacity > (1ULL << 40)) {
+      fixed.capacity % kControlBytes != 0 || fixed.capacity > kMaxCapacity) {
     return "its sizes make no sense";
   }
   if (file_bytes != kControlBytes + fixed.capacity) {
     return absl::StrCat("it has ", file_bytes, " bytes, not ", kControlBytes + fixed.capacity);
   }
-  if (head % 8 != 0 || tail % 8 != 0 || head < sizeof(RecordHeader) || tail >= head ||
+  // The record at the tail, at least, lies between them.
+  if (head % 8 != 0 || tail % 8 != 0 || tail >= head || head - tail < sizeof(RecordHeader) ||
       head - tail > fixed.capacity) {
     return absl::StrCat("its head ", head, " and tail ", tail, " make no sense");
   }

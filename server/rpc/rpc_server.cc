@@ -8,12 +8,13 @@
 #include <chrono>
 
 #include "server/base/strings.h"
+#include "server/rpc/malformed_requests.h"
 #include "server/rpc/services.h"
 
 namespace normlab::rpc {
 namespace {
 
-constexpr int kMinPingMillis = 10'000;      // what clients may send at most that often
+constexpr int kMinPingMillis = 10'000;  // what clients may send at most that often
 constexpr int kMaxReceiveBytes = 16 << 20;
 constexpr std::chrono::milliseconds kStopGrace(1000);
 
@@ -55,9 +56,9 @@ absl::Status RpcServer::Start(const Options& options) {
                            grpc::InsecureServerCredentials());
   builder.SetMaxReceiveMessageSize(kMaxReceiveBytes);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-                             kMinPingMillis);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingMillis);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  RefuseMalformedRequests(builder);
   for (const std::unique_ptr<grpc::Service>& service : services_) {
     builder.RegisterService(service.get());
   }

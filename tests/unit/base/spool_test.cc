@@ -321,6 +321,11 @@ TEST_F(SpoolTest, FilesThatAreNoSpoolAreRefusedWithWhatIsWrong) {
   Poke(0, "N");
   Poke(16, "?");
   EXPECT_THAT(fault(), HasSubstr("checksum of its first bytes"));
+  Poke(16, std::string(1, '\0'));
+  // Head 24 and tail 16: no record, which has 16 bytes at least, lies between them.
+  Poke(64, std::string("\x18\0", 2));
+  Poke(128, std::string("\x10\0", 2));
+  EXPECT_THAT(fault(), HasSubstr("head 24 and tail 16 make no sense"));
   EXPECT_EQ(Spool::Open(path_).status().code(), absl::StatusCode::kDataLoss);
 }
 
