@@ -137,7 +137,7 @@ TEST(ToJson, PrintsPlainFieldsAlwaysAndOptionalOnesWhenSet) {
   EXPECT_EQ(json["summary"]["finalLoss"], "NaN");
   EXPECT_FALSE(json["summary"].contains("minLoss"));
   EXPECT_FALSE(json.contains("exitCode"));
-  EXPECT_EQ(ToJson(v1::ListRunsResponse()), R"({"runs":[],"nextPageToken":""})");
+  EXPECT_EQ(ToJson(v1::ListRunsResponse()), R"({"runs":[],"nextPageToken":"","totalSize":"0"})");
 }
 
 TEST(ToJson, ReadsBackAsTheSame) {

@@ -13,10 +13,10 @@
 #include "normlab/v1/experiment_service.pb.h"
 #include "normlab/v1/run_service.pb.h"
 #include "normlab/v1/user_service.pb.h"
-#include "server/rpc/malformed_requests.h"
-#include "server/rpc/services.h"
-#include "server/rpc/watch_stream.h"
+#include "server/base/strings.h"
+#include "server/rpc/rpc_server.h"
 #include "tests/fakes/fake_api.h"
+#include "tests/fakes/temp_dir.h"
 
 namespace normlab::rpc {
 namespace {
@@ -75,24 +75,15 @@ std::vector<const MethodDescriptor*> Methods() {
 class MalformedRequestTest : public ::testing::Test {
  protected:
   MalformedRequestTest() {
-    services_ = MakeServices(api_, registry_);
-    grpc::ServerBuilder builder;
-    RefuseMalformedRequests(builder);
-    for (const auto& service : services_) builder.RegisterService(service.get());
-    server_ = builder.BuildAndStart();
-    channel_ = server_->InProcessChannel({});
-  }
-  ~MalformedRequestTest() override {
-    registry_.EndAll();
-    server_->Shutdown(std::chrono::system_clock::now());
-    server_->Wait();
+    EXPECT_TRUE(server_.Start({"127.0.0.1:0", folder_.path() / "socket"}).ok());
+    channel_ = grpc::CreateChannel(server_.address(), grpc::InsecureChannelCredentials());
   }
 
   // The status of a call with these bytes for a request.
   grpc::Status Call(const MethodDescriptor& method, const std::string& request) {
     grpc::ClientContext context;
-    context.AddMetadata("authorization", std::string("Bearer ") + testing::FakeApi::kToken);
-    const std::string path = "/" + std::string(method.service()->full_name()) + "/" + method.name();
+    context.AddMetadata("authorization", StrCat("Bearer ", testing::FakeApi::kToken));
+    const std::string path = StrCat("/", method.service()->full_name(), "/", method.name());
     grpc::CompletionQueue queue;
     grpc::GenericStub stub(channel_);
     const auto call = stub.PrepareCall(&context, path, &queue);
@@ -120,10 +111,9 @@ class MalformedRequestTest : public ::testing::Test {
     return ok;
   }
 
+  fakes::TempDir folder_;
   testing::FakeApi api_;
-  WatchRegistry registry_;
-  std::vector<std::unique_ptr<grpc::Service>> services_;
-  std::unique_ptr<grpc::Server> server_;
+  RpcServer server_{api_, nullptr, WatchLimits()};
   std::shared_ptr<grpc::Channel> channel_;
 };
 
