@@ -63,8 +63,7 @@ function(normlab_sanitized)
   if(NORMLAB_SANITIZE)
     set(suppressions ${CMAKE_SOURCE_DIR}/tests/sanitizers)
     set_tests_properties(${ARGN} PROPERTIES ENVIRONMENT
-      "ASAN_OPTIONS=detect_stack_use_after_return=1;UBSAN_OPTIONS=print_stacktrace=1;\
-LSAN_OPTIONS=print_suppressions=0;TSAN_OPTIONS=suppressions=${suppressions}/tsan.txt")
+      "UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=suppressions=${suppressions}/tsan.txt")
   endif()
 endfunction()
 

@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import pathlib
-import signal
 import statistics
 import subprocess
 import sys
@@ -91,16 +90,19 @@ def median_step(harness, server, name, watchers):
     spec = {"layers": 4, "dModel": 64, "heads": 4, "vocabSize": 64, "sequenceLength": 32,
             "batchSize": 8, "steps": 600, "threads": 1}
     run = server.create(name, spec)
-    crowd = [subprocess.Popen(
-        [harness.BIN / "normlab", "--data-dir", server.data_dir, "watch", run],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(watchers)]
+    endpoint = server.endpoint
+    crowd = watchers and subprocess.Popen(
+        [harness.BIN / "watch_load", "--grpc", endpoint["grpc"], "--http", endpoint["http"],
+         "--token", endpoint["token"], "--run", run, "--steps", str(spec["steps"]),
+         "--watchers", str(watchers), "--connections", str(watchers), "--streams", "0"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     try:
-        server.wait_for_state(run, *harness.TERMINAL, timeout=600)
+        ended = server.wait_for_state(run, *harness.TERMINAL, timeout=600)
+        assert ended["state"] == "STATE_SUCCEEDED", ended["endReason"]
     finally:
-        for watcher in crowd:
-            watcher.send_signal(signal.SIGTERM)
-            watcher.wait(30)
+        if crowd:
+            seen = json.loads(crowd.communicate(timeout=60)[0])["grpc"]
+            assert seen["lost"] == 0 and seen["doubled"] == 0, seen
     times = server.series(run, "step_milliseconds")
     return statistics.median(value for step, value in times.items() if step > 100)
 
@@ -108,7 +110,7 @@ def median_step(harness, server, name, watchers):
 def step_times(harness, arguments, folder):
     """(without, with 20 watchers): medians over rounds that take turns."""
     os.environ.pop("NORMLAB_FAKE_ENGINE", None)
-    server = harness.Server(folder / "steps").start()
+    server = harness.Server(folder / "steps", *arguments.server).start()
     try:
         without, watched = [], []
         for number in range(arguments.rounds):
