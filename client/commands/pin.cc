@@ -32,6 +32,7 @@ void AddPin(CLI::App& program, Context& context) {
     auto references = std::make_shared<std::vector<std::string>>();
     CLI::App* command = program.add_subcommand(verb.name, verb.help);
     command->add_option("run", *references, "Ids, prefixes of ids, or names")->required();
+    command->footer(std::string("Examples:\n  normlab ") + verb.name + " 01J9ZK 01J9ZM");
     command->callback([&context, &verb, references] {
       context.exit_code = DescribeRuns(
           context, *references, verb.field, [&verb](Run& run) { (run.*verb.set)(verb.value); },

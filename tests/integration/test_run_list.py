@@ -1,5 +1,6 @@
 """Runs are listed by filter and order, described, deleted and pruned; over HTTP and gRPC (CLI)."""
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -11,6 +12,11 @@ from harness import BIN, TINY, ServerTest, wait_for
 
 class RunList(ServerTest):
     options = ("--trainer", BIN / "normlab-fake-trainer")
+
+    def setUp(self):
+        os.environ["NORMLAB_FAKE_ENGINE"] = "steps_per_second=200"
+        self.addCleanup(os.environ.pop, "NORMLAB_FAKE_ENGINE")
+        super().setUp()
 
     def query(self, **parameters):
         return "/api/v1/runs?" + urllib.parse.urlencode(parameters)
@@ -40,8 +46,12 @@ class RunList(ServerTest):
         status, answer = self.server.request("DELETE", f"/api/v1/runs/{run}")
         return answer["error"]["status"] if status != 200 else None
 
+    def database(self):
+        return contextlib.closing(
+            sqlite3.connect(f"file:{self.server.data_dir}/normlab.db?mode=ro", uri=True))
+
     def points_left(self):
-        with sqlite3.connect(f"file:{self.server.data_dir}/normlab.db?mode=ro", uri=True) as database:
+        with self.database() as database:
             return [database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
                     for table in ("points", "levels", "garbage", "attempts", "run_settings")]
 
@@ -100,12 +110,12 @@ class RunList(ServerTest):
 
     def test_a_deleted_run_leaves_nothing(self):
         run, kept = self.ended("gone", keepCheckpoints=2, checkpointEvery=5), self.ended("kept")
-        live = self.server.create("live", {**TINY, "steps": 10}, device="cpu")
-        self.server.request("POST", f"/api/v1/runs/{live}:pause")
+        live = self.server.create("live", {**TINY, "steps": 1_000_000})
         self.patch(kept, pinned=True)
         self.assertEqual(self.delete(kept), "FAILED_PRECONDITION")
-        if self.server.state(live) != "SUCCEEDED":
-            self.assertEqual(self.delete(live), "FAILED_PRECONDITION")
+        self.assertEqual(self.delete(live), "FAILED_PRECONDITION")
+        self.server.wait_for_state(live, "RUNNING")
+        self.assertEqual(self.delete(live), "FAILED_PRECONDITION")
         self.assertIn("add --yes", self.server.cli("rm", run, check=4).stderr)
         self.server.cli("rm", run, "--yes", check=0)
         self.assertEqual(self.server.request("GET", f"/api/v1/runs/{run}")[0], 404)
@@ -115,7 +125,7 @@ class RunList(ServerTest):
                     if entry.startswith(run)]
             self.assertEqual(left, [])
         wait_for(lambda: self.points_left()[2] == 0, "the points to go")
-        with sqlite3.connect(f"file:{self.server.data_dir}/normlab.db?mode=ro", uri=True) as database:
+        with self.database() as database:
             text = "\n".join(database.iterdump())
         self.assertEqual(text.count(run), 1, "the tombstone only")
 
