@@ -25,6 +25,11 @@ absl::StatusOr<std::vector<WatchedEvent>> NoticedWatch::Next() {
   return watch_->Next();
 }
 
+std::optional<std::vector<WatchedEvent>> NoticedWatch::NextLive() {
+  if (std::optional<WatchedEvent> news = News()) return std::vector<WatchedEvent>{*news};
+  return watch_->NextLive();
+}
+
 void NoticedWatch::OnReady(std::function<void()> wake) {
   if (subscription_ != 0) problems_.Unsubscribe(std::exchange(subscription_, 0));
   if (wake) subscription_ = problems_.Subscribe(wake);

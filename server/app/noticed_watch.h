@@ -22,6 +22,8 @@ class NoticedWatch : public Watch {
   ~NoticedWatch() override { OnReady(nullptr); }
 
   absl::StatusOr<std::vector<WatchedEvent>> Next() override;
+  std::optional<std::vector<WatchedEvent>> NextLive() override;
+  bool more() const override { return problems_.version() != told_ || watch_->more(); }
   bool finished() const override { return watch_->finished(); }
   void OnReady(std::function<void()> wake) override;
 
