@@ -346,13 +346,14 @@ void RunWatch::TakeUpTo(uint64_t boundary, Target& target, std::vector<EventPtr>
   target.cursor = std::max(target.cursor, boundary);
 }
 
-// The last event of a write says that everything up to it was seen.
+// The last event of a write says that everything up to it was seen: also what was merged into a
+// later event, so that a write's progress has no token while its points are still to come.
 void RunWatch::AddTokens(std::vector<EventPtr> events, uint64_t uneven,
                          std::vector<WatchedEvent>& out) {
   out.reserve(events.size());
   for (size_t i = 0; i < events.size(); ++i) {
     const uint64_t sequence = events[i]->sequence();
-    const bool whole = i + 1 == events.size() || events[i + 1]->sequence() > sequence;
+    const bool whole = i + 1 == events.size() || events[i + 1]->first_sequence() > sequence;
     const bool has_token = whole && sequence >= uneven;
     out.push_back(
         {std::move(events[i]), has_token ? MakeResumeToken(store_.store_id(), sequence) : ""});

@@ -45,6 +45,7 @@ class Event {
   }
 
  private:
+  const uint64_t first_sequence_;
   const uint64_t sequence_;
   const std::string run_;
   const v1::WatchRunsResponse message_;

@@ -37,7 +37,8 @@ domain::EventPtr Concatenate(const domain::EventPtr* events, size_t count) {
       joined.mutable_values()->MergeFrom(column.values());
     }
   }
-  return std::make_shared<domain::Event>(last.sequence(), last.run(), std::move(message));
+  return std::make_shared<domain::Event>(events[0]->first_sequence(), last.sequence(), last.run(),
+                                         std::move(message));
 }
 
 }  // namespace

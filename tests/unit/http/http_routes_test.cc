@@ -123,8 +123,9 @@ TEST_F(HttpRoutesTest, StorageIsAResource) {
   api_.storage.set_unused_bytes(4096);
   api_.storage.add_problems("the disk is full: make room");
   EXPECT_EQ(Get("/api/v1/storage").body,
-            "{\"dataDirectory\":\"/srv/normlab\",\"unusedBytes\":\"4096\","
-            "\"problems\":[\"the disk is full: make room\"]}");
+            "{\"dataDirectory\":\"/srv/normlab\",\"databaseBytes\":\"0\",\"unusedBytes\":\"4096\","
+            "\"logBytes\":\"0\",\"freeBytes\":\"0\",\"schema\":0,"
+            "\"problems\":[\"the disk is full: make room\"],\"runs\":\"0\"}");
 }
 
 TEST_F(HttpRoutesTest, GetAndCancelRun) {
