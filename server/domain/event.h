@@ -20,11 +20,16 @@ class Event {
   // `sequence` is that of the write which made it; several events may share one. `message` has no
   // resume token: that differs between watchers.
   Event(uint64_t sequence, std::string run, v1::WatchRunsResponse message)
-      : sequence_(sequence),
+      : Event(sequence, sequence, std::move(run), std::move(message)) {}
+  // One that stands for all points of a run from the write `first_sequence` on.
+  Event(uint64_t first_sequence, uint64_t sequence, std::string run, v1::WatchRunsResponse message)
+      : first_sequence_(first_sequence),
+        sequence_(sequence),
         run_(std::move(run)),
         message_(std::move(message)),
         bytes_(message_.ByteSizeLong()) {}
 
+  uint64_t first_sequence() const { return first_sequence_; }
   uint64_t sequence() const { return sequence_; }
   const std::string& run() const { return run_; }
   const v1::WatchRunsResponse& message() const { return message_; }
