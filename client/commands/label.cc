@@ -63,10 +63,12 @@ void AddLabel(CLI::App& program, Context& context) {
   command->add_option("--add", options->add, "The same as +LABEL, for any label")
       ->type_name("LABEL")
       ->expected(1)
+      ->allow_extra_args(false)
       ->take_all();
   command->add_option("--remove", options->remove, "The same as -LABEL, for any label")
       ->type_name("LABEL")
       ->expected(1)
+      ->allow_extra_args(false)
       ->take_all();
   command->footer(
       "Examples:\n  normlab label 01J9ZK +best -draft\n"

@@ -49,7 +49,7 @@ class Server:
     def __init__(self, data_dir, *options, env=None):
         self.data_dir = pathlib.Path(data_dir)
         self.options = options
-        self.env = {**os.environ, **(env or {})}
+        self.env = env or {}
         self.process = None
         self.log = open(self.data_dir.parent / f"{self.data_dir.name}.log", "ab")
 
@@ -58,7 +58,7 @@ class Server:
         self.process = subprocess.Popen(
             [BIN / "normlabd", "--data-dir", self.data_dir, "--http", "127.0.0.1:0",
              "--grpc", "127.0.0.1:0", *self.options],
-            stdin=subprocess.DEVNULL, stderr=self.log, env=self.env)
+            stdin=subprocess.DEVNULL, stderr=self.log, env={**os.environ, **self.env})
         wait_for(lambda: self.endpoint_file.exists() or self.process.poll() is not None,
                  "the server to serve")
         if self.process.poll() is not None:

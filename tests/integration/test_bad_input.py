@@ -159,7 +159,7 @@ class BadInput(ServerTest):
             self.assertEqual(services, {
                 "normlab.v1.RunService", "normlab.v1.ExperimentService",
                 "normlab.v1.DeviceService", "normlab.v1.UserService",
-                "normlab.worker.v1.WorkerService"})
+                "normlab.v1.StorageService", "normlab.worker.v1.WorkerService"})
             for method in ("RunService/ListRuns", "RunService/GetRun", "RunService/CreateRun",
                            "RunService/CancelRun", "RunService/ReadSeries",
                            "ExperimentService/CreateExperiment", "ExperimentService/GetExperiment",

@@ -11,7 +11,8 @@ import unittest
 import harness
 from harness import TINY, ServerTest, process_identity, wait_for
 
-SPEC = {**TINY, "steps": 20_000, "checkpointEvery": 1000}
+# A step takes about a millisecond: long enough to be caught in the middle.
+SPEC = {"layers": 2, "dModel": 32, "steps": 4000, "checkpointEvery": 200}
 
 
 class RecoveryTest(ServerTest):
@@ -46,7 +47,7 @@ class Interrupted(RecoveryTest):
         steps = [0]
         for number, victim in ((1, "trainer"), (2, "shepherd"), (3, "trainer")):
             self.wait_for_attempt(run, number)
-            self.wait_for_step(run, steps[-1] + 1500)
+            self.wait_for_step(run, steps[-1] + 300)
             shepherd, trainer = self.server.processes(run, number)
             os.kill(trainer if victim == "trainer" else shepherd, signal.SIGKILL)
             attempts = self.wait_for_attempt(run, number + 1)
@@ -54,7 +55,7 @@ class Interrupted(RecoveryTest):
             self.assertEqual(int(attempts[-1]["resumedFromAttempt"]), number)
             steps.append(int(attempts[-1]["resumedFromStep"]))
             self.assertGreater(steps[-1], steps[-2])
-            self.assertEqual(steps[-1] % 1000, 0)
+            self.assertEqual(steps[-1] % 200, 0)
         ended = self.check_curve(run)
         self.assertIn("SIGKILL", ended["attempts"][0]["endReason"])
         self.assertIn("lost", ended["attempts"][1]["endReason"])
@@ -65,7 +66,7 @@ class Interrupted(RecoveryTest):
     def test_requeue_starts_again(self):
         spec = {**SPEC, "onInterrupt": "requeue"}
         run = self.server.create("again", spec)
-        self.wait_for_step(run, 1500)
+        self.wait_for_step(run, 300)
         os.kill(self.server.processes(run)[1], signal.SIGKILL)
         attempts = self.wait_for_attempt(run, 2)
         self.assertEqual(attempts[1].get("resumedFromAttempt", 0), 0)
@@ -73,7 +74,7 @@ class Interrupted(RecoveryTest):
 
     def test_fail_ends_the_run_and_a_retry_goes_on(self):
         run = self.server.create("failing", {**SPEC, "onInterrupt": "fail"})
-        self.wait_for_step(run, 1500)
+        self.wait_for_step(run, 300)
         os.kill(self.server.processes(run)[1], signal.SIGKILL)
         failed = self.server.wait_for_state(run, "FAILED")
         self.assertIn("SIGKILL", failed["endReason"])
@@ -84,12 +85,12 @@ class Interrupted(RecoveryTest):
         self.assertEqual(watch.returncode, 0, said)
         self.assertEqual(json.loads(out.splitlines()[-1])["event"], "end")
         ended = self.check_curve(run)
-        self.assertGreaterEqual(int(ended["attempts"][1]["resumedFromStep"]), 1000)
+        self.assertGreaterEqual(int(ended["attempts"][1]["resumedFromStep"]), 200)
         self.assertNotIn("exitSignal", ended)
 
     def test_a_trainer_that_is_killed_while_its_server_is_away(self):
         run = self.server.create("unlucky", SPEC)
-        self.wait_for_step(run, 1500)
+        self.wait_for_step(run, 300)
         shepherd, trainer = self.server.processes(run)
         self.server.kill()
         os.kill(trainer, signal.SIGKILL)
@@ -99,7 +100,7 @@ class Interrupted(RecoveryTest):
 
     def test_both_are_killed_while_the_server_is_away(self):
         run = self.server.create("unlucky", SPEC)
-        self.wait_for_step(run, 1500)
+        self.wait_for_step(run, 300)
         shepherd, trainer = self.server.processes(run)
         self.server.kill()
         os.kill(shepherd, signal.SIGKILL)
@@ -112,7 +113,7 @@ class Interrupted(RecoveryTest):
     def test_a_machine_that_went_down(self):
         """The processes are gone and the boot is another one."""
         run = self.server.create("rebooted", SPEC)
-        self.wait_for_step(run, 1500)
+        self.wait_for_step(run, 300)
         shepherd, _ = self.server.processes(run)
         self.server.kill()
         os.kill(shepherd, signal.SIGKILL)
@@ -129,7 +130,7 @@ class Interrupted(RecoveryTest):
 
     def test_a_paused_run_whose_trainer_is_killed_while_it_pauses(self):
         run = self.server.create("pausing", SPEC)
-        self.wait_for_step(run, 1500)
+        self.wait_for_step(run, 300)
         trainer = self.server.processes(run)[1]
         os.kill(trainer, signal.SIGSTOP)
         self.server.request("POST", f"/api/v1/runs/{run}:pause")
@@ -146,9 +147,9 @@ class Orphaned(RecoveryTest):
         super().setUp()
 
     def test_a_trainer_whose_server_stays_away_leaves_a_checkpoint_to_go_on_from(self):
-        spec = {**SPEC, "steps": 100_000, "checkpointEvery": 0}
+        spec = {**SPEC, "steps": 8000, "checkpointEvery": 0}
         run = self.server.create("orphan", spec)
-        self.wait_for_step(run, 500)
+        self.wait_for_step(run, 100)
         shepherd, _ = self.server.processes(run)
         self.server.kill()
         wait_for(lambda: process_identity(shepherd) is None, "the trainer to give up")
@@ -168,7 +169,7 @@ class Retried(RecoveryTest):
 
     def test_every_end_but_success(self):
         cancelled = self.server.create("cancelled", SPEC)
-        self.wait_for_step(cancelled, 1500)
+        self.wait_for_step(cancelled, 300)
         self.assertEqual(self.retry(cancelled)[0], 400, "it runs")
         self.server.cli("cancel", cancelled, check=0)
         self.server.wait_for_state(cancelled, "CANCELLED")
@@ -177,7 +178,7 @@ class Retried(RecoveryTest):
         self.assertNotIn("endTime", answer)
         self.assertNotIn("endReason", {k: v for k, v in answer.items() if v})
         ended = self.check_curve(cancelled)
-        self.assertGreaterEqual(int(ended["attempts"][1]["resumedFromStep"]), 1000)
+        self.assertGreaterEqual(int(ended["attempts"][1]["resumedFromStep"]), 200)
         status, answer = self.retry(cancelled)
         self.assertEqual(status, 400)
         self.assertIn("has succeeded", answer["error"]["message"])
@@ -193,7 +194,7 @@ class Retried(RecoveryTest):
 
     def test_from_start_leaves_the_checkpoint_alone(self):
         run = self.server.create("fresh", SPEC)
-        self.wait_for_step(run, 1500)
+        self.wait_for_step(run, 300)
         self.server.cli("cancel", run, check=0)
         self.server.wait_for_state(run, "CANCELLED")
         self.assertEqual(self.retry(run, fromStart=True)[0], 200)
@@ -205,7 +206,7 @@ class Retried(RecoveryTest):
 class Upgraded(RecoveryTest):
     def test_a_server_of_another_place_takes_over(self):
         run = self.server.create("survivor", SPEC)
-        self.wait_for_step(run, 1500)
+        self.wait_for_step(run, 300)
         trainer = process_identity(self.server.processes(run)[1])
         self.assertEqual(self.server.kill(signal.SIGTERM), 0)
         new = pathlib.Path(self.folder.name) / "new"

@@ -86,12 +86,12 @@ TEST(CsvTest, RowsAreWrittenAsTheirPointsArrive) {
   EXPECT_EQ(csv.rows(), 3);
 }
 
-TEST(CsvTest, NamesAreQuotedWhereTheyMustBeAndNeverChanged) {
+TEST(CsvTest, NamesAreQuotedWhereTheyMustBeAndFormulasMarked) {
   const Curve comma = {"01", "lr 1e-3, \"best\"", "", {{"loss", {1}, {1}}}};
   const Curve formula = {"02", "=1+1", "", {{"loss", {1}, {1}}}};
   EXPECT_EQ(Csv({comma, formula}, {.main_series_only = true}),
             "run,step,loss,gradient_norm,learning_rate\n"
-            "\"lr 1e-3, \"\"best\"\"\",1,1,,\n=1+1,1,1,,\n");
+            "\"lr 1e-3, \"\"best\"\"\",1,1,,\n'=1+1,1,1,,\n");
 }
 
 TEST(CsvTest, CollidingNamesGetARunIdColumn) {
