@@ -129,6 +129,7 @@ void AddLs(CLI::App& program, Context& context) {
   command->add_option("--state", options->states, "Only runs in this state; repeatable")
       ->type_name("STATE")
       ->expected(1)
+      ->allow_extra_args(false)
       ->take_all();
   command->add_option("--experiment", options->experiment, "Only runs of this experiment")
       ->type_name("ID");

@@ -64,6 +64,7 @@ void AddPreset(CLI::App& program, Context& context) {
                    "Only the runs that have one of these values; repeatable")
       ->type_name("SETTING=VALUE,...")
       ->expected(1)
+      ->allow_extra_args(false)
       ->take_all();
   command->add_flag("--names", options->names_only)->group("");
   command->footer(

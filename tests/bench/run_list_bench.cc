@@ -35,7 +35,7 @@ constexpr Question kQuestions[] = {
     {"label", "label=best", ""},
     {"metric", "final_loss<0.1", ""},
     {"NaN", "loss=NaN", ""},
-    {"free text", "\"warm 77\"", ""},
+    {"free text", "\"warm 76\"", ""},
     {"of everything", "state=SUCCEEDED layers=6 loss<0.5 -label=draft warm", "final_loss"},
     {"by loss", "", "final_loss"},
     {"by a setting", "", "learning_rate desc, final_loss"},

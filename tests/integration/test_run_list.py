@@ -81,6 +81,9 @@ class RunList(ServerTest):
         listed = self.server.cli("ls", "layers=2", "--order-by", "seed desc", "--json", check=0)
         self.assertEqual([json.loads(line)["displayName"] for line in listed.stdout.splitlines()],
                          ["run 3", "run 1"])
+        listed = self.server.cli("ls", "--state", "succeeded", "layers=3", "--json", check=0)
+        self.assertEqual([json.loads(line)["displayName"] for line in listed.stdout.splitlines()],
+                         ["run 2"])
         refused = self.server.cli("ls", "lr<3", check=4)
         self.assertIn("did you mean learning_rate?", refused.stderr)
 
