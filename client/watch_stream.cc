@@ -93,7 +93,7 @@ absl::Status WatchStream::ReadOnce() {
   WatchRunsResponse event;
   while (reader->Read(&event)) {
     const std::string token = event.resume_token();
-    if (!Push(std::move(event))) break;
+    if (seen_.Keep(event) && !Push(std::move(event))) break;
     // Only once the event is ours: the token says that everything up to it was seen.
     if (!token.empty()) request_.set_resume_token(token);
     event.Clear();

@@ -24,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/api_client.h"
+#include "client/seen_points.h"
 #include "normlab/v1/run_service.pb.h"
 
 namespace normlab::client {
@@ -63,6 +64,7 @@ class WatchStream {
   const std::chrono::milliseconds patience_;
   normlab::v1::WatchRunsRequest request_;  // with the latest resume token; only the reader's
   std::chrono::milliseconds backoff_{0};   // only the reader's
+  SeenPoints seen_;                        // only the reader's
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
