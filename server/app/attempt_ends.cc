@@ -1,13 +1,11 @@
 // How attempts end, and what a restarted server makes of those it finds: the part of the dispatcher
 // that deals with what is left in an attempt's folder.
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
 #include <utility>
 
 #include "server/app/dispatcher.h"
 #include "server/app/next_attempt.h"
-#include "server/base/files.h"
 #include "server/base/log.h"
 #include "server/base/spool.h"
 #include "server/base/strings.h"
@@ -65,22 +63,6 @@ AttemptEnd EndOf(const AttemptRow& attempt, const executor::ExitReport& report,
   return end;
 }
 
-// Written by the shepherd itself, so it is there even when the server died before it could note
-// which process it had started.
-std::optional<executor::ProcessIdentity> ShepherdFrom(const std::filesystem::path& directory) {
-  const absl::StatusOr<std::string> text = ReadFile(directory / "shepherd.json");
-  if (!text.ok()) return std::nullopt;
-  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("pid") || !json["pid"].is_number_integer()) {
-    return std::nullopt;
-  }
-  executor::ProcessIdentity identity;
-  identity.pid = json["pid"].get<pid_t>();
-  identity.start_ticks = json.value("start_ticks", uint64_t{0});
-  identity.boot_id = json.value("boot_id", std::string());
-  return identity;
-}
-
 }  // namespace
 
 bool Dispatcher::WorthRetrying(const absl::Status& status) {
@@ -104,7 +86,7 @@ absl::Status Dispatcher::RecoverOne(const v1::Run& run) {
                                          static_cast<uint64_t>(attempt.shepherd_start_ticks),
                                          attempt.shepherd_boot_id};
   } else {
-    shepherd = ShepherdFrom(DirectoryOf(attempt));
+    shepherd = executor_->FindShepherd(DirectoryOf(attempt));
   }
   const executor::AttemptKey key{run.id(), attempt.number};
   if (!shepherd && run.state() == v1::Run::STATE_RUNNING) {

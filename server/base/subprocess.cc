@@ -57,7 +57,9 @@ int Prepare(const SpawnOptions& options, SpawnArguments* arguments) {
   if (error == 0 && !options.directory.empty()) {
     error = posix_spawn_file_actions_addchdir_np(actions, options.directory.c_str());
   }
-  if (error == 0) error = posix_spawn_file_actions_addclosefrom_np(actions, 3);
+  const bool inherits = options.inherited_fd >= 0;
+  if (error == 0 && inherits) error = Redirect(actions, options.inherited_fd, 3);
+  if (error == 0) error = posix_spawn_file_actions_addclosefrom_np(actions, inherits ? 4 : 3);
   if (error != 0) return error;
   sigset_t every;
   sigset_t mask;

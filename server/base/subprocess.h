@@ -57,12 +57,13 @@ struct SpawnOptions {
   std::string directory = {};                 // to start in; empty: the caller's
   int stdout_fd = -1;                         // -1: /dev/null; stdin always is
   int stderr_fd = -1;
+  int inherited_fd = -1;  // becomes its descriptor 3, unless -1
   // Starts it with every signal blocked, for a program that unblocks what it handles: no signal
   // can kill it before it is ready.
   bool block_signals = false;
 };
 
-// Starts a program with default signal handlers and no descriptor above 2.
+// Starts a program with default signal handlers and no descriptor above 2 but the one it inherits.
 absl::StatusOr<pid_t> Spawn(const SpawnOptions& options);
 
 // This machine's boot, from the kernel.

@@ -68,6 +68,11 @@ class Executor {
   virtual absl::Status Adopt(const AttemptKey& key, const ProcessIdentity& shepherd,
                              const std::filesystem::path& directory) = 0;
 
+  // The shepherd of an attempt of which no server could note who it is: one of them died while it
+  // was starting it. Waits for one that lives to say so itself; one that does not is killed with
+  // all it started. Absent when nothing was ever launched, or nothing is left of it.
+  virtual std::optional<ProcessIdentity> FindShepherd(const std::filesystem::path& directory) = 0;
+
   // Asks the attempt's processes to end: SIGTERM now, SIGKILL after `grace`.
   virtual void Terminate(const AttemptKey& key, std::chrono::milliseconds grace) = 0;
 };

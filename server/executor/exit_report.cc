@@ -61,4 +61,20 @@ ExitReport ReadExitReport(const std::filesystem::path& directory) {
   return report;
 }
 
+std::optional<ProcessIdentity> ReadShepherdFile(const std::filesystem::path& directory) {
+  const absl::StatusOr<std::string> text = ReadFile(directory / "shepherd.json");
+  if (!text.ok()) return std::nullopt;
+  const nlohmann::json json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::nullopt;
+  const std::optional<int64_t> pid = IntegerAt(json, "pid", 1, INT32_MAX);
+  if (!pid) return std::nullopt;
+  ProcessIdentity identity;
+  identity.pid = static_cast<pid_t>(*pid);
+  identity.start_ticks =
+      static_cast<uint64_t>(IntegerAt(json, "start_ticks", 0, INT64_MAX).value_or(0));
+  const auto boot = json.find("boot_id");
+  if (boot != json.end() && boot->is_string()) identity.boot_id = boot->get<std::string>();
+  return identity;
+}
+
 }  // namespace normlab::executor

@@ -1,8 +1,10 @@
 #include "server/executor/local_executor.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +22,7 @@ namespace normlab::executor {
 namespace {
 
 constexpr std::chrono::milliseconds kLookAgain(50);
+constexpr std::chrono::milliseconds kLookForFile(10);
 constexpr auto kPidfd = static_cast<idtype_t>(3);  // P_PIDFD, which glibc 2.35 does not declare
 
 // One spelling a folder: processes are found again by it.
@@ -63,6 +66,17 @@ std::vector<std::string> Environment(const LaunchRequest& request,
     if (!replaced && name != "NORMLAB_TOKEN=") environment.push_back(text);
   }
   return environment;
+}
+
+// A lock that goes with the descriptor to whoever inherits it. FAILED_PRECONDITION while another
+// process has it.
+absl::StatusOr<UniqueFd> TakeLock(const std::filesystem::path& file, int flags) {
+  UniqueFd lock(open(file.c_str(), O_RDWR | O_CLOEXEC | flags, 0600));
+  if (!lock) return absl::ErrnoToStatus(errno, StrCat("cannot open ", file.string()));
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    return absl::FailedPreconditionError(StrCat(file.string(), " is locked"));
+  }
+  return lock;
 }
 
 absl::Status AlreadyWatched(const AttemptKey& key) {
@@ -137,15 +151,34 @@ absl::Status LocalExecutor::Prepare(const LaunchRequest& request) const {
 
 absl::StatusOr<ProcessIdentity> LocalExecutor::Start(const LaunchRequest& request) {
   const std::string directory = request.directory.string();
+  // The shepherd has it before it can do anything, and as long as it lives.
+  const absl::StatusOr<UniqueFd> lock = TakeLock(request.directory / "alive", O_CREAT);
+  if (!lock.ok()) return lock.status();
   const absl::StatusOr<pid_t> pid = Spawn({
-      .argv = {options_.shepherd_path.string(), "--dir", directory, "--grace-ms",
-               std::to_string(options_.default_grace.count()), "--",
-               std::filesystem::absolute(options_.trainer_path).string(), "--run", request.key.run,
-               "--attempt", std::to_string(request.key.attempt), "--dir", directory,
-               "--endpoint-file", Canonical(request.endpoint_file).string(), "--device",
-               request.device, "--threads", std::to_string(request.threads)},
+      .argv = {options_.shepherd_path.string(),
+               "--dir",
+               directory,
+               "--grace-ms",
+               std::to_string(options_.default_grace.count()),
+               "--log-bytes",
+               std::to_string(options_.log_bytes),
+               "--",
+               std::filesystem::absolute(options_.trainer_path).string(),
+               "--run",
+               request.key.run,
+               "--attempt",
+               std::to_string(request.key.attempt),
+               "--dir",
+               directory,
+               "--endpoint-file",
+               Canonical(request.endpoint_file).string(),
+               "--device",
+               request.device,
+               "--threads",
+               std::to_string(request.threads)},
       .environment = Environment(request, request.directory),
       .directory = directory,  // where a core file would go
+      .inherited_fd = lock->get(),
       .block_signals = true,
   });
   if (!pid.ok()) return pid.status();
@@ -176,6 +209,22 @@ absl::Status LocalExecutor::Adopt(const AttemptKey& key, const ProcessIdentity& 
   if (!process.ok() && !absl::IsNotFound(process.status())) return process.status();
   return Watch(key, {.directory = Canonical(directory),
                      .shepherd = process.ok() ? *std::move(process) : UniqueFd()});
+}
+
+std::optional<ProcessIdentity> LocalExecutor::FindShepherd(const std::filesystem::path& directory) {
+  const auto until = std::chrono::steady_clock::now() + options_.introduction;
+  const auto lives = [&] {
+    return absl::IsFailedPrecondition(TakeLock(directory / "alive", 0).status());
+  };
+  while (!ReadShepherdFile(directory) && lives()) {
+    if (std::chrono::steady_clock::now() >= until) {
+      LogWarning("a shepherd does not say who it is", {{"directory", directory.string()}});
+      while (KillStrays(Canonical(directory))) std::this_thread::sleep_for(kLookAgain);
+    } else {
+      std::this_thread::sleep_for(kLookForFile);
+    }
+  }
+  return ReadShepherdFile(directory);
 }
 
 absl::Status LocalExecutor::Watch(const AttemptKey& key, Attempt attempt) {

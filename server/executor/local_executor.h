@@ -3,7 +3,8 @@
 //   LocalExecutor executor({}, [](const AttemptKey& key, const ExitReport& report) { ... });
 //   executor.Launch({.key = {run, 1}, .token = ..., .directory = ..., ...});
 //
-// The folder of an attempt: token (0600), spool, log, shepherd.json and, in the end, exit.json.
+// The folder of an attempt: token (0600), spool, log, log.1 when the log has grown long, alive (a
+// lock that the shepherd holds from its first moment), shepherd.json and, in the end, exit.json.
 // Nothing here ends an attempt when the executor or the server goes: the next server adopts it.
 #ifndef NORMLAB_SERVER_EXECUTOR_LOCAL_EXECUTOR_H_
 #define NORMLAB_SERVER_EXECUTOR_LOCAL_EXECUTOR_H_
@@ -27,6 +28,10 @@ struct LocalExecutorOptions {
   uint64_t spool_bytes = 8 << 20;
   // When somebody else than Terminate sends the shepherd a SIGTERM.
   std::chrono::milliseconds default_grace = std::chrono::seconds(30);
+  // For a shepherd to say who it is.
+  std::chrono::milliseconds introduction = std::chrono::seconds(5);
+  // Of the trainer's log; what is older is kept once more, in log.1.
+  int64_t log_bytes = 16 << 20;
 };
 
 class LocalExecutor : public Executor {
@@ -38,6 +43,7 @@ class LocalExecutor : public Executor {
   absl::StatusOr<ProcessIdentity> Launch(const LaunchRequest& request) override;
   absl::Status Adopt(const AttemptKey& key, const ProcessIdentity& shepherd,
                      const std::filesystem::path& directory) override;
+  std::optional<ProcessIdentity> FindShepherd(const std::filesystem::path& directory) override;
   void Terminate(const AttemptKey& key, std::chrono::milliseconds grace) override;
 
  private:

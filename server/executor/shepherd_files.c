@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,6 +58,29 @@ int WriteShepherdFile(int directory, pid_t trainer) {
   const int result = Replace(directory, file, "shepherd.json.tmp", "shepherd.json", text);
   close(file);
   return result;
+}
+
+/* What stands behind `offset` in the log becomes log.1. */
+static int KeepLog(int directory, off_t offset) {
+  const int from = openat(directory, "log", O_RDONLY | O_CLOEXEC);
+  const int to = openat(directory, "log.1.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  ssize_t copied = from < 0 || to < 0 ? -1 : 1;
+  while (copied > 0) copied = sendfile(to, from, &offset, 1 << 20);
+  if (copied == 0) copied = renameat(directory, "log.1.tmp", directory, "log.1");
+  if (copied != 0) unlinkat(directory, "log.1.tmp", 0);
+  if (from >= 0) close(from);
+  if (to >= 0) close(to);
+  return copied == 0 ? 0 : -1;
+}
+
+int CapLog(int directory, int log, long long limit) {
+  struct stat info;
+  if (limit <= 0 || fstat(log, &info) != 0 || info.st_size <= limit) return 0;
+  const int kept = KeepLog(directory, info.st_size - limit);
+  if (ftruncate(log, 0) != 0) return 0;
+  dprintf(log, "normlab-shepherd: the log was longer than %lld bytes; %s\n", limit,
+          kept == 0 ? "the last of it is in log.1" : "there was no room to keep it");
+  return 1;
 }
 
 int ReserveExitFile(int directory) {

@@ -15,6 +15,11 @@ int WriteShepherdFile(int directory, pid_t trainer);
  * Returns the file. */
 int ReserveExitFile(int directory);
 
+/* Keeps the log, descriptor `log` of a file that is written at its end, to about `limit` bytes: when
+ * it is longer, its last `limit` bytes become log.1 and it begins anew. What is written between the
+ * two may be lost. Returns 1 when it has done so. */
+int CapLog(int directory, int log, long long limit);
+
 struct Ending {
   int wait_status;    /* of the trainer, as wait gives it */
   int killed;         /* by the shepherd, since it did not end when asked to */

@@ -1,4 +1,4 @@
-/* normlab-shepherd --dir DIR --grace-ms N -- TRAINER ARGS...
+/* normlab-shepherd --dir DIR --grace-ms N [--log-bytes N] -- TRAINER ARGS...
  *
  * Parent of one trainer, and the one process that knows how it really ended: it outlives the
  * server, which after a restart could not wait for a process that is not its child.
@@ -14,6 +14,11 @@
  * (PR_SET_PDEATHSIG, SIGKILL: a trainer that ends gracefully, or not, with nobody to report it
  * would hold its device's lease for ever; its spool keeps every record either way). What the
  * trainer itself had started is found by the server, through the environment it inherited.
+ *
+ * Descriptor 3, if there is one, is a lock on DIR/alive: whoever finds it taken knows that there is
+ * a shepherd, though it may not have written shepherd.json yet. The trainer does not get it.
+ *
+ * The log is kept to about --log-bytes: it is looked at every second.
  *
  * It expects to be started with all signals blocked, so that none can end it before it listens. */
 #define _GNU_SOURCE
@@ -32,11 +37,19 @@
 
 #include "server/executor/shepherd_files.h"
 
-enum { kKillAgainMs = 50, kTrainerNice = 5, kCannotStart = 127, kUsage = 2 };
+enum {
+  kKillAgainMs = 50,
+  kLogCheckMs = 1000,
+  kTrainerNice = 5,
+  kLock = 3, /* a descriptor */
+  kCannotStart = 127,
+  kUsage = 2
+};
 
 struct Arguments {
   const char* directory;
   long grace_ms;
+  long log_bytes; /* 0: the log may grow without end */
   char** trainer; /* its argv */
 };
 
@@ -75,6 +88,9 @@ static int ParseArguments(int argc, char** argv, struct Arguments* arguments) {
       arguments->directory = argv[i + 1];
     } else if (strcmp(argv[i], "--grace-ms") == 0) {
       arguments->grace_ms = strtol(argv[i + 1], &end, 10);
+      if (end == argv[i + 1] || *end != '\0') return -1;
+    } else if (strcmp(argv[i], "--log-bytes") == 0) {
+      arguments->log_bytes = strtol(argv[i + 1], &end, 10);
       if (end == argv[i + 1] || *end != '\0') return -1;
     } else {
       return -1;
@@ -202,6 +218,7 @@ static int Reap(struct Attempt* attempt) {
 static void WaitForSignal(struct Attempt* attempt, const sigset_t* signals, long grace_ms) {
   long long wait_ms = 3600 * 1000;
   if (attempt->stopping) wait_ms = attempt->kill_at_ms - NowMs();
+  if (wait_ms > kLogCheckMs) wait_ms = kLogCheckMs;
   if (attempt->killing) wait_ms = kKillAgainMs;
   if (wait_ms < 0) wait_ms = 0;
   const struct timespec timeout = {wait_ms / 1000, wait_ms % 1000 * 1000000};
@@ -211,7 +228,7 @@ static void WaitForSignal(struct Attempt* attempt, const sigset_t* signals, long
   if (signal == SIGRTMIN) RequestStop(attempt, info.si_value.sival_int);
 }
 
-static void Watch(struct Attempt* attempt, long grace_ms) {
+static void Watch(struct Attempt* attempt, int directory, const struct Arguments* arguments) {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGCHLD);
@@ -222,7 +239,8 @@ static void Watch(struct Attempt* attempt, long grace_ms) {
     if (attempt->killing || (attempt->stopping && NowMs() >= attempt->kill_at_ms)) {
       KillAll(attempt);
     }
-    WaitForSignal(attempt, &signals, grace_ms);
+    CapLog(directory, 1, arguments->log_bytes);
+    WaitForSignal(attempt, &signals, arguments->grace_ms);
   }
 }
 
@@ -236,6 +254,7 @@ int main(int argc, char** argv) {
     dprintf(2, "usage: normlab-shepherd --dir DIR --grace-ms N -- TRAINER ARGS...\n");
     return kUsage;
   }
+  fcntl(kLock, F_SETFD, FD_CLOEXEC);
   sigfillset(&every);
   sigprocmask(SIG_SETMASK, &every, NULL);
   setsid(); /* fails only for the leader of a group, which then is no server's */
@@ -248,7 +267,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   if (WriteShepherdFile(directory, attempt.trainer) != 0) Complain("cannot write shepherd.json");
-  Watch(&attempt, arguments.grace_ms);
+  Watch(&attempt, directory, &arguments);
   attempt.ending.elapsed_seconds = BootSeconds() - begin;
   if (WriteExitFile(directory, exit_file, &attempt.ending) != 0) {
     Complain("cannot write exit.json");

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -34,6 +35,9 @@ class ScriptedExecutor : public executor::Executor {
     std::lock_guard lock(mutex_);
     adopted_.push_back(key);
     return absl::OkStatus();
+  }
+  std::optional<executor::ProcessIdentity> FindShepherd(const std::filesystem::path&) override {
+    return std::nullopt;
   }
   void Terminate(const executor::AttemptKey& key, std::chrono::milliseconds) override {
     std::lock_guard lock(mutex_);

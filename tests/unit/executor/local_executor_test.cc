@@ -11,6 +11,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -318,6 +319,92 @@ TEST_F(LocalExecutorTest, ProcessWithAReusedNumberIsNeverSignalled) {
   EXPECT_FALSE(HasEnded(process));
   kill(*bystander, SIGKILL);
   waitpid(*bystander, nullptr, 0);
+}
+
+// --- a server that died between launching a shepherd and noting it ---
+
+TEST_F(LocalExecutorTest, WhatWasNeverLaunchedHasNoShepherd) {
+  EXPECT_FALSE(MakeExecutor()->FindShepherd(Request().directory));
+  ASSERT_TRUE(MakePrivateDirectory(Request().directory).ok());
+  std::ofstream(Request().directory / "alive");  // it died before it started anything
+  EXPECT_FALSE(MakeExecutor()->FindShepherd(Request().directory));
+}
+
+TEST_F(LocalExecutorTest, AShepherdThatNobodyNotedIsFound) {
+  TrainerDoes("echo ready > $SAID; read line < $SAID");
+  auto executor = MakeExecutor();
+  const auto launched = executor->Launch(Request());
+  ASSERT_TRUE(launched.ok());
+  EXPECT_EQ(Said(), "ready");
+  executor = MakeExecutor();
+  const auto found = executor->FindShepherd(Request().directory);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(*found, *launched);
+  ASSERT_TRUE(executor->Adopt(Request().key, *found, Request().directory).ok());
+  std::ofstream(said_) << "end" << std::endl;
+  EXPECT_EQ(reports_.Wait(Request().key).exit_code, 0);
+  EXPECT_TRUE(executor->FindShepherd(Request().directory).has_value()) << "who it was";
+}
+
+TEST_F(LocalExecutorTest, AShepherdThatIsSlowToSayWhoItIsIsWaitedFor) {
+  TrainerDoes("true");
+  options_.shepherd_path = root_ / "slow";
+  std::ofstream(options_.shepherd_path)
+      << "#!/bin/sh\necho ready > " << said_.string() << "\nread line < " << said_.string()
+      << "\necho '{\"pid\": 77, \"start_ticks\": 5, \"boot_id\": \"b\"}' > "
+         "tmp; mv tmp shepherd.json\n"
+      << "read line < " << said_.string() << "\n";
+  chmod(options_.shepherd_path.c_str(), 0700);
+  auto executor = MakeExecutor();
+  ASSERT_TRUE(executor->Launch(Request()).ok());
+  EXPECT_EQ(Said(), "ready");
+  options_.introduction = minutes(1);
+  executor = MakeExecutor();
+  auto found =
+      std::async(std::launch::async, [&] { return executor->FindShepherd(Request().directory); });
+  std::ofstream(said_) << "speak" << std::endl;
+  EXPECT_EQ(found.get().value_or(ProcessIdentity{}).pid, 77);
+  std::ofstream(said_) << "end" << std::endl;
+}
+
+TEST_F(LocalExecutorTest, AShepherdThatNeverSaysWhoItIsIsKilled) {
+  TrainerDoes("true");
+  options_.shepherd_path = root_ / "mute";
+  std::ofstream(options_.shepherd_path)
+      << "#!/bin/sh\necho ready > " << said_.string() << "\nexec sleep 1000\n";
+  chmod(options_.shepherd_path.c_str(), 0700);
+  auto executor = MakeExecutor();
+  const auto launched = executor->Launch(Request());
+  ASSERT_TRUE(launched.ok());
+  EXPECT_EQ(Said(), "ready");
+  options_.introduction = milliseconds(50);
+  executor = MakeExecutor();
+  EXPECT_FALSE(executor->FindShepherd(Request().directory));
+  // Only its remains are left: it is this process's child.
+  siginfo_t info = {};
+  EXPECT_EQ(waitid(P_PID, launched->pid, &info, WEXITED), 0);
+  EXPECT_EQ(info.si_status, SIGKILL);
+}
+
+TEST_F(LocalExecutorTest, ALogThatGrowsIsKeptShort) {
+  options_.log_bytes = 100'000;
+  // A second passes before the shepherd looks.
+  Run("i=0; while [ $i -lt 3000 ]; do echo line $i of the log, and some more "
+      "to fill it; "
+      "i=$((i+1)); done; while [ ! -e log.1 ]; do sleep 0.01; done; echo the "
+      "end");
+  EXPECT_THAT(Content("log"), HasSubstr("the last of it is in log.1"));
+  EXPECT_THAT(Content("log"), HasSubstr("the end"));
+  EXPECT_LT(Content("log").size(), 100'000u);
+  EXPECT_GE(Content("log.1").size(), 100'000u);
+  EXPECT_LT(Content("log.1").size(), 200'000u);
+  EXPECT_THAT(Content("log.1"), HasSubstr(" of the log, and some more"));
+}
+
+TEST_F(LocalExecutorTest, TheReportSaysHowLongItRan) {
+  const ExitReport report = Run("sleep 0.2");
+  ASSERT_TRUE(report.elapsed_seconds.has_value());
+  EXPECT_GE(*report.elapsed_seconds, 0.2);
 }
 
 TEST_F(LocalExecutorTest, ManyAttemptsAreReportedEachOnce) {
