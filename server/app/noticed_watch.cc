@@ -21,12 +21,16 @@ std::optional<WatchedEvent> NoticedWatch::News() {
 }
 
 absl::StatusOr<std::vector<WatchedEvent>> NoticedWatch::Next() {
-  if (std::optional<WatchedEvent> news = News()) return std::vector<WatchedEvent>{*news};
+  std::optional<WatchedEvent> news = News();
+  news_only_ = news.has_value();
+  if (news) return std::vector<WatchedEvent>{*std::move(news)};
   return watch_->Next();
 }
 
 std::optional<std::vector<WatchedEvent>> NoticedWatch::NextLive() {
-  if (std::optional<WatchedEvent> news = News()) return std::vector<WatchedEvent>{*news};
+  std::optional<WatchedEvent> news = News();
+  news_only_ = news.has_value();
+  if (news) return std::vector<WatchedEvent>{*std::move(news)};
   return watch_->NextLive();
 }
 

@@ -23,7 +23,7 @@ class NoticedWatch : public Watch {
 
   absl::StatusOr<std::vector<WatchedEvent>> Next() override;
   std::optional<std::vector<WatchedEvent>> NextLive() override;
-  bool more() const override { return problems_.version() != told_ || watch_->more(); }
+  bool more() const override { return news_only_ || watch_->more(); }
   bool finished() const override { return watch_->finished(); }
   void OnReady(std::function<void()> wake) override;
 
@@ -32,7 +32,8 @@ class NoticedWatch : public Watch {
 
   const std::unique_ptr<Watch> watch_;
   Problems& problems_;
-  int64_t told_ = 0;  // version of the problems
+  int64_t told_ = 0;        // version of the problems
+  bool news_only_ = false;  // the latest answer did not come from the watch, which may have more
   int64_t subscription_ = 0;
 };
 

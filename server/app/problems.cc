@@ -143,11 +143,6 @@ std::vector<std::string> Problems::Current() const {
   return texts;
 }
 
-int64_t Problems::version() const {
-  MutexLock lock(mutex_);
-  return version_;
-}
-
 int64_t Problems::Subscribe(std::function<void()> bell) {
   MutexLock lock(mutex_);
   bells_[next_bell_] = std::move(bell);

@@ -3,6 +3,7 @@
 #ifndef NORMLAB_SERVER_APP_PROBLEMS_H_
 #define NORMLAB_SERVER_APP_PROBLEMS_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -37,7 +38,7 @@ class Problems {
   std::unique_ptr<Watch> Tell(std::unique_ptr<Watch> watch);
 
   // What a watcher needs. The number of the present set; 0 is "none since the start".
-  int64_t version() const ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t version() const { return version_.load(); }
   // `bell` is rung under the lock when the set has changed. Returns what Unsubscribe takes.
   int64_t Subscribe(std::function<void()> bell) ABSL_LOCKS_EXCLUDED(mutex_);
   void Unsubscribe(int64_t subscription) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -63,7 +64,7 @@ class Problems {
   CondVar stop_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Problem> current_ ABSL_GUARDED_BY(mutex_);
-  int64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::atomic<int64_t> version_{0};  // changed under mutex_
   std::map<int64_t, std::function<void()>> bells_ ABSL_GUARDED_BY(mutex_);
   int64_t next_bell_ ABSL_GUARDED_BY(mutex_) = 1;
   std::thread thread_;

@@ -17,12 +17,12 @@ class PointsStream : public grpc::ServerWriteReactor<v1::ReadPointsResponse> {
       : api_(api), token_(std::move(token)), request_(std::move(request)) {}
 
   void Start() {
-    api_.Post([this] { Open(); });
+    api_.PostRead([this] { Open(); });
   }
 
   void OnWriteDone(bool ok) override {
     if (!ok) return Finish(grpc::Status::CANCELLED);  // the client is gone
-    api_.Post([this] { WritePage(); });
+    api_.PostRead([this] { WritePage(); });
   }
 
   void OnDone() override { delete this; }

@@ -76,7 +76,7 @@ class NonFinite(ServerTest):
         self.server.wait_for_state(self.run_id, "SUCCEEDED", "FAILED", "DIVERGED")
         self.assertEqual(self.server.state(self.run_id), "SUCCEEDED")
         for way in (self.database, self.series_answer, self.event_stream, self.grpc_watch,
-                    self.csv_export, self.summary):
+                    self.csv_export, self.json_lines_export, self.summary):
             with self.subTest(way=way.__name__):
                 way()
 
@@ -124,6 +124,10 @@ class NonFinite(ServerTest):
             values = {step: cell if cell in SPELT.values() else float(cell)
                       for step, cell in cells.items()}
             self.assertEqual(words(values), as_json(name), name)
+
+    def json_lines_export(self):
+        text = self.server.cli("export", self.run_id, "--format", "jsonl", check=0).stdout
+        self.check(points_of(json.loads(line) for line in text.splitlines()))
 
     def summary(self):
         """Where the finite numbers are looked for, the others are not in the way."""

@@ -86,5 +86,19 @@ TEST_F(EndedRunsWatchTest, WordsAreHeardByOneWhoCameAfterItsEnd) {
   EXPECT_THAT(Read(*watch), ElementsAre("run out of memory"));
 }
 
+TEST_F(EndedRunsWatchTest, OneThatIsTriedAgainComesBackToLife) {
+  const std::string run = runs_.AddRun();
+  const auto watch = Watch(run);
+  Train(run, 0.5);
+  runs_.SetState(run, v1::Run::STATE_FAILED);
+  EXPECT_THAT(Read(*watch), Contains("end"));
+  runs_.SetState(run, v1::Run::STATE_QUEUED);
+  Train(run, 0.25);
+  EXPECT_THAT(Read(*watch), Contains("points 2"));
+  runs_.SetState(run, v1::Run::STATE_SUCCEEDED);
+  EXPECT_THAT(Read(*watch), Contains("end"));
+  EXPECT_FALSE(watch->finished());
+}
+
 }  // namespace
 }  // namespace normlab::app
