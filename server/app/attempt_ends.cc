@@ -147,6 +147,43 @@ absl::Status Dispatcher::Requeue(const AttemptRow& attempt, const std::string& w
 
 // --- ending ---
 
+// Everything in it is stored; only one that could not be read is worth keeping.
+void Dispatcher::DropSpool(const AttemptRow& attempt, bool readable) const {
+  const std::filesystem::path spool = DirectoryOf(attempt) / "spool";
+  std::error_code ignored;  // it is not there, or the next start tries again
+  if (readable) {
+    std::filesystem::remove(spool, ignored);
+  } else {
+    std::filesystem::rename(spool, DirectoryOf(attempt) / "spool.unreadable", ignored);
+  }
+}
+
+void Dispatcher::DropLeftoverSpools() {
+  std::error_code error;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(options_.data_dir / "attempts", error)) {
+    if (!std::filesystem::exists(entry.path() / "spool", error)) continue;
+    const std::string name = entry.path().filename();
+    std::vector<AttemptRow> attempts;
+    const absl::Status read = store_.Read([&](storage::Database& database) {
+      auto rows = storage::ReadAttempts(database, name.substr(0, name.rfind('-')));
+      if (rows.ok()) attempts = *std::move(rows);
+      return rows.status();
+    });
+    if (!read.ok()) {
+      LogWarning("a spool was left", {{"attempt", name}, {"error", std::string(read.message())}});
+      continue;
+    }
+    for (const AttemptRow& attempt : attempts) {
+      if (DirectoryOf(attempt) != entry.path() || !attempt.end_time) continue;
+      absl::StatusOr<SpoolReader> reader = SpoolReader::Open(entry.path() / "spool");
+      while (reader.ok() && reader->Next()) {
+      }
+      DropSpool(attempt, reader.ok() && reader->status().ok());
+    }
+  }
+}
+
 // Stores what is left in the attempt's spool. Returns what was wrong with the spool, if anything;
 // `status` is the store's.
 std::string Dispatcher::ReadOutSpool(const AttemptRow& attempt, absl::Status& status) {
@@ -251,11 +288,7 @@ absl::Status Dispatcher::Finish(const Exit& exit) {
   LogInfo("attempt ended", {{"run", exit.key.run},
                             {"state", std::string(domain::StateWord(ended.state))},
                             {"reason", ended.reason}});
-  // Everything in it is stored; only what could not be read is worth keeping.
-  if (spool_fault.empty()) {
-    std::error_code ignored;
-    std::filesystem::remove(DirectoryOf(attempt) / "spool", ignored);
-  }
+  DropSpool(attempt, spool_fault.empty());
   {
     MutexLock lock(mutex_);
     trainers_.erase(attempt.id);

@@ -88,6 +88,7 @@ std::vector<Device> Dispatcher::Devices() const {
 // --- the loop ---
 
 void Dispatcher::Loop() {
+  DropLeftoverSpools();
   std::deque<Exit> exits;
   while (WaitForWork(exits)) {
     std::deque<Exit> later;

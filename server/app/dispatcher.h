@@ -147,6 +147,9 @@ class Dispatcher {
   };
   absl::StatusOr<Ended> WriteEnd(storage::WriteContext& context, const Exit& exit,
                                  const std::string& spool_fault);
+  // Of attempts whose end is stored: a server that died just then left them.
+  void DropLeftoverSpools();
+  void DropSpool(const storage::AttemptRow& attempt, bool readable) const;
   std::string ReadOutSpool(const storage::AttemptRow& attempt, absl::Status& status);
   absl::Status RecoverOne(const v1::Run& run);
   absl::Status Requeue(const storage::AttemptRow& attempt, const std::string& wait_reason);
