@@ -99,7 +99,8 @@ absl::Status Dispatcher::RecoverOne(const v1::Run& run) {
     return absl::OkStatus();
   }
   if (!shepherd) return Requeue(attempt, "");
-  Lease(run.id(), run.display_name(), scheduler::SplitDevices(attempt.device));
+  options_.devices->Take({.run = run.id(), .name = run.display_name(), .user = run.user()},
+                         scheduler::SplitDevices(attempt.device));
   status = executor_->Adopt(key, *shepherd, DirectoryOf(attempt));
   if (!status.ok()) return status;
   LogInfo("run taken over", {{"run", run.id()},
@@ -272,7 +273,7 @@ absl::Status Dispatcher::Finish(const Exit& exit) {
   if (!status.ok()) return status;
   if (!exit.put_back.empty()) {
     status = Requeue(attempt, exit.put_back);
-    if (status.ok()) Release(exit.key.run);
+    if (status.ok()) options_.devices->Release(exit.key.run);
     return status;
   }
   const std::string spool_fault = ReadOutSpool(attempt, status);
@@ -293,7 +294,7 @@ absl::Status Dispatcher::Finish(const Exit& exit) {
     MutexLock lock(mutex_);
     trainers_.erase(attempt.id);
   }
-  Release(exit.key.run);
+  options_.devices->Release(exit.key.run);
   return absl::OkStatus();
 }
 

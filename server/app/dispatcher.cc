@@ -18,7 +18,6 @@
 namespace normlab::app {
 namespace {
 
-using scheduler::Device;
 using storage::AttemptRow;
 using storage::WriteContext;
 
@@ -32,7 +31,7 @@ constexpr uint64_t kRoomForStart = 16 << 20;            // bytes: a spool and so
 }  // namespace
 
 Dispatcher::Dispatcher(storage::Store& store, Options options)
-    : store_(store), options_(std::move(options)), devices_(options_.devices) {
+    : store_(store), options_(std::move(options)) {
   executor_ = options_.make_executor(
       [this](const executor::AttemptKey& key, const executor::ExitReport& report) {
         MutexLock lock(mutex_);
@@ -80,11 +79,6 @@ void Dispatcher::Wake() {
   ready_.NotifyAll();
 }
 
-std::vector<Device> Dispatcher::Devices() const {
-  MutexLock lock(mutex_);
-  return devices_;
-}
-
 // --- the loop ---
 
 void Dispatcher::Loop() {
@@ -100,7 +94,7 @@ void Dispatcher::Loop() {
       if (WorthRetrying(status)) {
         later.push_back(std::move(exit));
       } else {
-        Release(exit.key.run);
+        options_.devices->Release(exit.key.run);
       }
     }
     exits = std::move(later);
@@ -188,7 +182,7 @@ void Dispatcher::StartQueued() {
     return;
   }
   start_again_ = false;
-  scheduler::Plan plan = scheduler::MakePlan(queue, Devices());
+  scheduler::Plan plan = scheduler::MakePlan(queue, options_.devices->Devices());
   std::string reason;
   if (!plan.start.empty() && !HasDiskSpace(reason)) {
     for (const scheduler::Placement& placement : plan.start) {
@@ -235,7 +229,7 @@ void Dispatcher::NoteWaiting(const std::vector<scheduler::Waiting>& waiting) {
 // --- starting ---
 
 void Dispatcher::StartOne(const scheduler::Placement& placement) {
-  Lease(placement.run, placement.name, placement.devices);
+  options_.devices->Take({.run = placement.run, .name = placement.name}, placement.devices);
   AttemptRow attempt;
   const std::string token = RandomHex(kTokenBytes);
   const absl::Status status = CreateAttempt(placement, token, attempt);
@@ -249,7 +243,7 @@ void Dispatcher::StartOne(const scheduler::Placement& placement) {
              {{"run", placement.run}, {"error", std::string(status.message())}});
     TryStartingLater();
   }
-  Release(placement.run);
+  options_.devices->Release(placement.run);
 }
 
 absl::Status Dispatcher::CreateAttempt(const scheduler::Placement& placement,
@@ -345,27 +339,6 @@ void Dispatcher::FailStart(const AttemptRow& attempt, const absl::Status& error)
   }
   MutexLock lock(mutex_);
   exits_.push_back(std::move(exit));
-}
-
-// --- leases ---
-
-void Dispatcher::Lease(const std::string& run, const std::string& name,
-                       const std::vector<std::string>& ids) {
-  MutexLock lock(mutex_);
-  for (Device& device : devices_) {
-    if (std::find(ids.begin(), ids.end(), device.id) == ids.end()) continue;
-    device.holder = run;
-    device.holder_name = name;
-  }
-}
-
-void Dispatcher::Release(const std::string& run) {
-  MutexLock lock(mutex_);
-  for (Device& device : devices_) {
-    if (device.holder != run) continue;
-    device.holder.clear();
-    device.holder_name.clear();
-  }
 }
 
 }  // namespace normlab::app

@@ -25,6 +25,7 @@
 #include "server/base/clock.h"
 #include "server/base/mutex.h"
 #include "server/executor/executor.h"
+#include "server/scheduler/device_board.h"
 #include "server/scheduler/plan.h"
 #include "server/storage/store.h"
 
@@ -37,7 +38,7 @@ class Dispatcher {
   struct Options {
     std::filesystem::path data_dir;
     const RunFiles* files = nullptr;
-    std::vector<scheduler::Device> devices;
+    scheduler::DeviceBoard* devices = nullptr;
     MakeExecutor make_executor;
     std::chrono::milliseconds cancel_grace = std::chrono::seconds(10);
     const Clock* clock = nullptr;
@@ -72,8 +73,6 @@ class Dispatcher {
   // Has a RUNNING run measured before its next step. Writes nothing, and nobody remembers it: a
   // trainer that is not connected is FAILED_PRECONDITION.
   absl::Status Probe(const std::string& run, const std::string& user);
-
-  std::vector<scheduler::Device> Devices() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // --- trainers ---
 
@@ -115,9 +114,6 @@ class Dispatcher {
   bool HasDiskSpace(std::string& reason) const;
   void TryStartingLater();
   void NoteWaiting(const std::vector<scheduler::Waiting>& waiting);
-  void Release(const std::string& run) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Lease(const std::string& run, const std::string& name, const std::vector<std::string>& ids)
-      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // In run_requests.cc:
   // Changes a run's state; `attempt` is then its latest one if the run is active, else untouched.
@@ -163,7 +159,6 @@ class Dispatcher {
 
   mutable Mutex mutex_;
   CondVar ready_;
-  std::vector<scheduler::Device> devices_ ABSL_GUARDED_BY(mutex_);
   std::deque<Exit> exits_ ABSL_GUARDED_BY(mutex_);
   std::map<int64_t, Trainer> trainers_ ABSL_GUARDED_BY(mutex_);  // by attempt id
   bool work_ ABSL_GUARDED_BY(mutex_) = true;

@@ -64,7 +64,7 @@ v1::Run ServerApi::Prepare(const Principal& principal, const v1::Run& wanted,
     if (run.display_name().empty()) run.set_display_name(NameFromSpec(run.effective_spec()));
     const std::string device = wanted.device().empty() ? "auto" : wanted.device();
     const std::string never = scheduler::WhyNever(device, run.effective_spec().threads(),
-                                                  parts_.dispatcher.Devices());
+                                                  parts_.devices.Devices());
     if (!never.empty()) wrong.push_back({prefix + "device", never});
     run.set_device(device);
   }
@@ -181,7 +181,7 @@ absl::StatusOr<v1::Run> ServerApi::ProbeRun(const Principal& principal,
 
 absl::StatusOr<v1::ListDevicesResponse> ServerApi::ListDevices(const Principal&) {
   v1::ListDevicesResponse response;
-  for (const scheduler::Device& device : parts_.dispatcher.Devices()) {
+  for (const scheduler::Device& device : parts_.devices.Devices()) {
     v1::Device& out = *response.add_devices();
     out.set_id(device.id);
     out.set_kind(device.kind == scheduler::DeviceKind::kCpu ? v1::Device::KIND_CPU
@@ -190,7 +190,7 @@ absl::StatusOr<v1::ListDevicesResponse> ServerApi::ListDevices(const Principal&)
     out.set_uuid(device.uuid);
     out.set_memory_bytes(device.memory_bytes);
     if (device.kind == scheduler::DeviceKind::kCpu) out.set_threads(1);
-    out.set_run(device.holder);
+    if (!device.leases.empty()) out.set_run(device.leases.front().run);
     out.set_unavailable_reason(device.unavailable_reason);
   }
   return response;

@@ -36,6 +36,7 @@ class ServerApi : public Api {
     storage::Store& store;
     stream::Hub& hub;
     Dispatcher& dispatcher;
+    const scheduler::DeviceBoard& devices;
     const RunFiles& files;
     GarbageSweep& sweep;
     Users& users;

@@ -53,6 +53,7 @@ SettingInfo InfoOf(const FieldDescriptor& field) {
   info.unit = declared.unit();
   info.choice_prefix = declared.choice_prefix();
   info.needs = declared.needs();
+  info.server_only = declared.server_only();
   return info;
 }
 

@@ -43,6 +43,7 @@ struct SettingInfo {
   bool exclusive_maximum = false;
   std::string unit;
   std::string choice_prefix;  // besides the choices, any text that begins so
+  bool server_only = false;   // says what the server does; trainers do not read it
   std::string needs;          // "schedule=cosine|linear": where the setting counts; empty: always
 
   bool HasAuto() const { return default_text == "auto"; }

@@ -167,7 +167,9 @@ absl::Status Server::StartParts() {
   app::Dispatcher::Options options;
   options.data_dir = config_.data_dir;
   options.files = files_.get();
-  options.devices = scheduler::FindDevices(config_.cpu_slots);
+  const std::vector<scheduler::Device> devices = scheduler::FindDevices(config_.cpu_slots);
+  devices_ = std::make_unique<scheduler::DeviceBoard>(devices);
+  options.devices = devices_.get();
   options.clock = &clock_;
   options.cancel_grace = Milliseconds(config_.cancel_grace_seconds);
   executor::LocalExecutorOptions local;
@@ -177,7 +179,7 @@ absl::Status Server::StartParts() {
     return std::make_unique<executor::LocalExecutor>(local, std::move(on_exit));
   };
   int64_t cpu_slots = 0;
-  for (const scheduler::Device& device : options.devices) {
+  for (const scheduler::Device& device : devices) {
     if (device.kind == scheduler::DeviceKind::kCpu) ++cpu_slots;
   }
   dispatcher_ = std::make_unique<app::Dispatcher>(*store_, std::move(options));
@@ -188,6 +190,7 @@ absl::Status Server::StartParts() {
       *store_,
       *hub_,
       *dispatcher_,
+      *devices_,
       *files_,
       *sweep_,
       *users_,

@@ -21,6 +21,7 @@
 #include "server/http/http_server.h"
 #include "server/main/config.h"
 #include "server/rpc/rpc_server.h"
+#include "server/scheduler/device_board.h"
 #include "server/storage/store.h"
 #include "server/stream/hub.h"
 
@@ -60,6 +61,7 @@ class Server {
   std::unique_ptr<app::Users> users_;
   std::unique_ptr<app::RunFiles> files_;
   std::unique_ptr<app::Pool> pool_, reads_;
+  std::unique_ptr<scheduler::DeviceBoard> devices_;
   std::unique_ptr<app::Dispatcher> dispatcher_;
   std::unique_ptr<app::ServerApi> api_;
   std::unique_ptr<rpc::RpcServer> rpc_;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "server/scheduler/plan.h"
+#include "server/scheduler/device.h"
 
 namespace normlab::scheduler {
 

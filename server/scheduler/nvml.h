@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "server/scheduler/plan.h"
+#include "server/scheduler/device.h"
 
 namespace normlab::scheduler {
 

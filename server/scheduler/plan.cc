@@ -21,8 +21,9 @@ bool Fits(const Device& device, const std::string& wanted) {
 
 std::string HoldersOf(const std::vector<const Device*>& devices) {
   std::map<std::string, std::string> holders;  // names by id
-  for (const Device* device : devices) holders[device->holder] = device->holder_name;
-  holders.erase("");
+  for (const Device* device : devices) {
+    for (const Lease& lease : device->leases) holders[lease.run] = lease.name;
+  }
   const size_t shown = std::min<size_t>(holders.size(), 2);
   std::string text;
   size_t count = 0;
@@ -46,14 +47,13 @@ Plan MakePlan(const std::vector<QueuedRun>& queue, const std::vector<Device>& de
     for (Device& device : now) {
       if (!Fits(device, run.device)) continue;
       suitable.push_back(&device);
-      if (device.holder.empty() && !held_back.contains(device.id)) free.push_back(&device);
+      if (device.leases.empty() && !held_back.contains(device.id)) free.push_back(&device);
     }
     const auto wanted = static_cast<size_t>(std::max<int64_t>(1, run.threads));
     if (free.size() >= wanted) {
       Placement placement{run.id, run.name, {}};
       for (size_t i = 0; i < wanted; ++i) {
-        free[i]->holder = run.id;
-        free[i]->holder_name = run.name;
+        free[i]->leases.push_back({.run = run.id, .name = run.name});
         placement.devices.push_back(free[i]->id);
       }
       plan.start.push_back(std::move(placement));

@@ -6,22 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "server/scheduler/device.h"
+
 namespace normlab::scheduler {
-
-enum class DeviceKind { kCpu, kGpu };
-
-// A place where a run can train. A CPU slot is one core's worth of one thread; a run of t threads
-// holds t slots.
-struct Device {
-  std::string id;    // cpu:0, gpu:0
-  DeviceKind kind = DeviceKind::kCpu;
-  std::string name;  // for people
-  std::string uuid;  // of a GPU
-  int64_t memory_bytes = 0;
-  std::string unavailable_reason;  // takes no runs, for this reason
-  std::string holder;              // run that holds it, or empty
-  std::string holder_name;         // what people call that run
-};
 
 struct QueuedRun {
   std::string id;

@@ -27,6 +27,7 @@ absl::Status DeleteRows(Database& database, const std::string& run) {
            "UPDATE attempts SET resumed_from = NULL WHERE run = ?1",
            "DELETE FROM attempts WHERE run = ?1",
            "DELETE FROM run_labels WHERE run = ?1",
+           "DELETE FROM run_dependencies WHERE run = ?1",
            "DELETE FROM run_specs WHERE run = ?1",
            "DELETE FROM runs WHERE id = ?1",
        }) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "server/base/strings.h"
+#include "server/domain/priority.h"
 #include "server/domain/run_state.h"
 #include "server/storage/run_settings.h"
 #include "server/storage/spec_json.h"
@@ -20,7 +21,7 @@ using google::protobuf::util::TimeUtil;
   "end_reason, exit_code, exit_signal, create_time, start_time, end_time, step, steps, "        \
   "final_loss, min_loss, final_gradient_norm, max_gradient_norm, first_bad_step, "              \
   "parameter_count, flops_per_step, instruction_set, colour, memory_bytes, validation_loss, "    \
-  "nan_numbers, notes, pinned, archived"
+  "nan_numbers, notes, pinned, archived, priority, held, gpus, gpu_memory_bytes, exclusive"
 
 #define NORMLAB_RUNS "runs JOIN run_specs ON run_specs.run = runs.id"
 
@@ -78,6 +79,12 @@ absl::StatusOr<v1::Run> RunOf(const Statement& row) {
   run.set_notes(row.Text(29));
   run.set_pinned(row.Integer(30) != 0);
   run.set_archived(row.Integer(31) != 0);
+  run.set_priority(std::string(domain::PriorityName(row.Integer(32))));
+  run.set_held(row.Integer(33) != 0);
+  v1::Resources& resources = *run.mutable_resources();
+  resources.set_gpus(static_cast<int32_t>(row.Integer(34)));
+  resources.set_gpu_memory_bytes(row.Integer(35));
+  resources.set_exclusive(row.Integer(36) != 0);
   ReadSummary(row, run);
   return run;
 }
@@ -90,9 +97,22 @@ absl::Status AddLabels(Database& database, v1::Run& run) {
   return select.status();
 }
 
-// Labels and attempts, which have tables of their own.
+absl::Status AddDependencies(Database& database, v1::Run& run) {
+  Statement select = database.Prepared(
+      "SELECT after, condition FROM run_dependencies WHERE run = ?1 ORDER BY after");
+  select.Bind(1, run.id());
+  while (select.Step()) {
+    v1::Dependency& dependency = *run.add_after();
+    dependency.set_run(select.Text(0));
+    dependency.set_condition(select.Text(1));
+  }
+  return select.status();
+}
+
+// What has tables of its own: labels, dependencies, attempts.
 absl::Status AddRest(Database& database, v1::Run& run) {
   if (absl::Status status = AddLabels(database, run); !status.ok()) return status;
+  if (absl::Status status = AddDependencies(database, run); !status.ok()) return status;
   absl::StatusOr<std::vector<AttemptRow>> attempts = ReadAttempts(database, run.id());
   if (!attempts.ok()) return attempts.status();
   double run_seconds = 0;
@@ -132,6 +152,19 @@ absl::Status WriteState(WriteContext& context, const v1::Run& run) {
   return update.Run();
 }
 
+absl::Status InsertDependencies(Database& database, const v1::Run& run) {
+  for (const v1::Dependency& dependency : run.after()) {
+    Statement insert = database.Prepared(
+        "INSERT INTO run_dependencies (run, after, condition) VALUES (?1, ?2, ?3)");
+    insert.Bind(1, run.id());
+    insert.Bind(2, dependency.run());
+    insert.Bind(3, dependency.condition().empty() ? std::string_view("ok")
+                                                  : std::string_view(dependency.condition()));
+    if (absl::Status status = insert.Run(); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 template <typename T>
 std::optional<T> If(bool present, T value) {
   return present ? std::optional<T>(value) : std::nullopt;
@@ -149,7 +182,8 @@ absl::Status InsertRun(WriteContext& context, v1::Run run) {
     Statement insert = context.database.Prepared(
         "INSERT INTO runs (id, display_name, experiment, user_name, device, state, wait_reason, "
         "create_time, steps, changed_sequence, colour, parameter_count, flops_per_step, "
-        "memory_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)");
+        "memory_bytes, priority, held, gpus, gpu_memory_bytes, exclusive) VALUES (?1, ?2, ?3, ?4, "
+        "?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)");
     insert.Bind(1, run.id());
     insert.Bind(2, run.display_name());
     insert.Bind(3, run.experiment().empty() ? std::nullopt
@@ -166,6 +200,11 @@ absl::Status InsertRun(WriteContext& context, v1::Run run) {
     insert.Bind(12, If<int64_t>(known.has_parameter_count(), known.parameter_count()));
     insert.Bind(13, If(known.has_flops_per_step(), known.flops_per_step()));
     insert.Bind(14, If(known.has_memory_bytes(), known.memory_bytes()));
+    insert.Bind(15, int64_t{domain::PriorityNumber(run.priority()).value_or(0)});
+    insert.Bind(16, int64_t{run.held()});
+    insert.Bind(17, int64_t{run.resources().gpus()});
+    insert.Bind(18, run.resources().gpu_memory_bytes());
+    insert.Bind(19, int64_t{run.resources().exclusive()});
     if (absl::Status status = insert.Run(); !status.ok()) return status;
   }
   {
@@ -176,6 +215,7 @@ absl::Status InsertRun(WriteContext& context, v1::Run run) {
     insert.Bind(3, *effective);
     if (absl::Status status = insert.Run(); !status.ok()) return status;
   }
+  if (absl::Status status = InsertDependencies(context.database, run); !status.ok()) return status;
   if (absl::Status status =
           InsertRunSettings(context.database, run.id(), run.effective_spec());
       !status.ok()) {

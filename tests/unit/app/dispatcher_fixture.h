@@ -24,11 +24,10 @@ class DispatcherTest : public ::testing::Test {
     options.data_dir = runs_.directory();
     options.files = &files_;
     options.clock = &runs_.clock();
-    for (int i = 0; i < slots; ++i) {
-      scheduler::Device device;
-      device.id = "cpu:" + std::to_string(i);
-      options.devices.push_back(device);
-    }
+    std::vector<scheduler::Device> devices(slots);
+    for (int i = 0; i < slots; ++i) devices[i].id = "cpu:" + std::to_string(i);
+    devices_ = std::make_unique<scheduler::DeviceBoard>(std::move(devices));
+    options.devices = devices_.get();
     options.make_executor = [this](executor::Executor::ExitCallback on_exit) {
       auto made = std::make_unique<fakes::ScriptedExecutor>(std::move(on_exit));
       executor_ = made.get();
@@ -50,6 +49,12 @@ class DispatcherTest : public ::testing::Test {
             .Write([&](storage::WriteContext& context) { return storage::InsertRun(context, run); })
             .ok());
     return run.id();
+  }
+
+  // The run that holds a device; empty when none does.
+  std::string HolderOf(size_t device) {
+    const std::vector<scheduler::Lease> leases = devices_->Devices().at(device).leases;
+    return leases.empty() ? "" : leases.front().run;
   }
 
   // Waits for a state, on the store's own events.
@@ -100,6 +105,7 @@ class DispatcherTest : public ::testing::Test {
   const RunFiles files_{runs_.directory(), "/nowhere"};
   fakes::ScriptedExecutor* executor_ = nullptr;
   std::function<void()> on_adopt_;  // what happens while an attempt is taken over
+  std::unique_ptr<scheduler::DeviceBoard> devices_;
   std::unique_ptr<Dispatcher> dispatcher_;
 };
 

@@ -355,7 +355,7 @@ TEST_F(DispatcherTest, ARestartGoesOnPausingAndLeavesPausedRunsAlone) {
   Start();
   ASSERT_EQ(executor_->adopted().size(), 1u);
   EXPECT_EQ(executor_->adopted()[0], second.key);
-  EXPECT_EQ(dispatcher_->Devices()[0].holder, pausing);
+  EXPECT_EQ(HolderOf(0), pausing);
   EXPECT_EQ(runs_.Read(paused).state(), v1::Run::STATE_PAUSED);
   int pauses = 0;
   const auto attached = Attach(
@@ -428,7 +428,7 @@ TEST_F(DispatcherTest, ARestartTakesOverWhatRunsAndKeepsItsDevice) {
   Start();
   ASSERT_EQ(executor_->adopted().size(), 1u);
   EXPECT_EQ(executor_->adopted()[0], launch.key);
-  EXPECT_EQ(dispatcher_->Devices()[0].holder, running);
+  EXPECT_EQ(HolderOf(0), running);
   const auto attached = Attach(launch);
   ASSERT_TRUE(attached.ok()) << "the same trainer comes back with the same token";
   executor_->Exit(launch.key, Signal(9));

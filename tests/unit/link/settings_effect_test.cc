@@ -173,8 +173,7 @@ void AddNeeds(const domain::SettingInfo& setting, Values& values) {
 std::vector<std::string> Names() {
   std::vector<std::string> names;
   for (const domain::SettingInfo& setting : domain::Settings()) {
-    // Says what the server does when a trainer is killed; trainers do not know it.
-    if (setting.name != "on_interrupt") names.push_back(setting.name);
+    if (!setting.server_only) names.push_back(setting.name);
   }
   return names;
 }

@@ -27,7 +27,7 @@ class WorkerServiceTest : public ::testing::Test {
     options.data_dir = runs_.directory();
     options.files = &files_;
     options.clock = &runs_.clock();
-    options.devices.emplace_back().id = "cpu:0";
+    options.devices = &devices_;
     options.make_executor = [this](executor::Executor::ExitCallback on_exit) {
       auto made = std::make_unique<fakes::ScriptedExecutor>(std::move(on_exit));
       executor_ = made.get();
@@ -79,6 +79,7 @@ class WorkerServiceTest : public ::testing::Test {
   const app::RunFiles files_{runs_.directory(), "/nowhere"};
   app::Pool pool_{2};
   fakes::ScriptedExecutor* executor_ = nullptr;
+  scheduler::DeviceBoard devices_{{{.id = "cpu:0"}}};
   std::unique_ptr<app::Dispatcher> dispatcher_;
   std::unique_ptr<WorkerService> service_;
   std::unique_ptr<grpc::Server> server_;

@@ -41,13 +41,13 @@ TEST(PlanTest, TwoRunsSideBySideThenTheThird) {
   ASSERT_EQ(plan.wait.size(), 1u);
   EXPECT_EQ(plan.wait[0].run, "c");
   EXPECT_EQ(plan.wait[0].reason, "waits for first, second");
-  devices[1].holder = "b";
+  devices[1].leases = {{.run = "b", .name = "second"}};
   EXPECT_THAT(Started(MakePlan({queue[2]}, devices)), ElementsAre("c@cpu:0"));
 }
 
 TEST(PlanTest, AWideRunIsNotStarvedByNarrowOnes) {
   std::vector<Device> devices = Slots(2);
-  devices[0].holder = "x";
+  devices[0].leases = {{.run = "x", .name = "x"}};
   const Plan plan = MakePlan({{"wide", "", "cpu", 2}, {"narrow", "", "cpu", 1}}, devices);
   EXPECT_THAT(plan.start, IsEmpty());
   EXPECT_EQ(plan.wait.size(), 2u);
@@ -55,8 +55,7 @@ TEST(PlanTest, AWideRunIsNotStarvedByNarrowOnes) {
 
 TEST(PlanTest, ARunOnANamedSlotWaitsForThatSlotOnly) {
   std::vector<Device> devices = Slots(2);
-  devices[1].holder = "x";
-  devices[1].holder_name = "x";
+  devices[1].leases = {{.run = "x", .name = "x"}};
   const Plan plan = MakePlan({{"a", "", "cpu:1", 1}, {"b", "", "auto", 1}}, devices);
   EXPECT_THAT(Started(plan), ElementsAre("b@cpu:0"));
   EXPECT_EQ(plan.wait[0].reason, "waits for x");
