@@ -125,7 +125,7 @@ class Expander {
     const auto [first, is_new] = seen_.emplace(Key(made.spec), made_.size());
     made_.push_back(std::move(made));
     if (is_new) return;
-    const std::vector<std::string> varied = Varied();
+    const std::vector<std::string> varied = Varied(/*all_axes=*/true);
     const Made& twin = made_[first->second];
     wrong_.push_back(
         {made_.back().place, StrCat("makes the same run twice: ", NameOf(made_.back().spec, varied),
@@ -214,8 +214,9 @@ class Expander {
     if (stop.minimum_peers() < 0) wrong_.push_back({place + ".minimum_peers", "is negative"});
   }
 
-  // Settings that name a run: the axes in their order, then what else differs.
-  std::vector<std::string> Varied() const {
+  // Settings that name a run: the axes in their order, those that do not differ only if `all_axes`,
+  // then what else differs.
+  std::vector<std::string> Varied(bool all_axes) const {
     std::vector<std::string> names;
     std::vector<v1::RunSpec> specs;
     for (const Made& made : made_) specs.push_back(made.spec);
@@ -223,7 +224,7 @@ class Expander {
     const std::vector<std::string> differing = VariedSettings(specs);
     for (const Axis& axis : axes_) {
       const std::string& name = axis.setting()->name;
-      if (std::ranges::find(differing, name) != differing.end()) names.push_back(name);
+      if (all_axes || std::ranges::find(differing, name) != differing.end()) names.push_back(name);
     }
     for (const std::string& name : differing) {
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
@@ -248,7 +249,7 @@ class Expander {
   }
 
   std::vector<SweepRun> Named() {
-    const std::vector<std::string> varied = Varied();
+    const std::vector<std::string> varied = Varied(/*all_axes=*/false);
     std::vector<SweepRun> runs;
     std::set<std::string> taken;
     for (Made& made : made_) {
