@@ -170,13 +170,15 @@ absl::StatusOr<Answer> ListExperiments(const Call& call) {
   return Resource(call.api.ListExperiments(call.who, request));
 }
 
-// The body is the experiment, with two more fields that are the request's: overrides and device.
+// The body is the experiment, with more fields that are the request's: what its runs share.
 absl::StatusOr<Answer> CreateExperiment(const Call& call) {
-  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  Query query(call.target.parameters);
+  const bool validate_only = query.Bool("validate_only");
+  if (absl::Status status = query.Done(); !status.ok()) return status;
   absl::StatusOr<nlohmann::json> body = ParseObject(call.body);
   if (!body.ok()) return body.status();
   nlohmann::json own = nlohmann::json::object();
-  for (const char* name : {"overrides", "device"}) {
+  for (const char* name : {"overrides", "device", "priority", "held", "after", "resources"}) {
     const auto field = body->find(name);
     if (field == body->end()) continue;
     own[name] = std::move(*field);
@@ -190,6 +192,7 @@ absl::StatusOr<Answer> CreateExperiment(const Call& call) {
   status = FillFromJson(own, "", rest);
   if (!status.ok()) return status;
   request.MergeFrom(rest);
+  request.set_validate_only(validate_only);
   return Resource(call.api.CreateExperiment(call.who, request));
 }
 
