@@ -13,6 +13,7 @@
 
 #include "server/app/api.h"
 #include "server/app/dispatcher.h"
+#include "server/app/early_stopper.h"
 #include "server/app/garbage_sweep.h"
 #include "server/app/pool.h"
 #include "server/app/problems.h"
@@ -39,6 +40,7 @@ class ServerApi : public Api {
     const scheduler::DeviceBoard& devices;
     const RunFiles& files;
     GarbageSweep& sweep;
+    EarlyStopper& early_stopper;
     Users& users;
     ProgressBoard& progress;
     Pool& pool;

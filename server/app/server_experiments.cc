@@ -193,6 +193,7 @@ absl::StatusOr<v1::Experiment> ServerApi::CreateExperiment(
     for (const v1::Run& run : *runs) parts_.files.DropInit(run.id());
     return status;
   }
+  parts_.early_stopper.Watch(*stored);
   parts_.dispatcher.Wake();
   return stored;
 }
