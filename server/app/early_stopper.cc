@@ -183,7 +183,10 @@ absl::StatusOr<EarlyStopper::Comparison> EarlyStopper::Compare(WriteContext& con
     if (own.empty()) return Comparison{"", step};
     std::vector<double> peers;
     for (const auto& [peer, loss] : *losses) peers.push_back(loss);
-    EarlyStopRow row = {.run = id, .step = step, .peers = std::ssize(peers)};
+    EarlyStopRow row;
+    row.run = id;
+    row.step = step;
+    row.peers = std::ssize(peers);
     row.reason = domain::WhyStopEarly(rule, step, own.mapped(), std::move(peers));
     row.pending = !row.reason.empty();
     if (absl::Status status = storage::InsertEarlyStop(context, row); !status.ok()) return status;
