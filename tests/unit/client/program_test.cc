@@ -662,6 +662,7 @@ TEST_F(ProgramTest, CompletionKnowsCommandsSettingsAndChoices) {
     EXPECT_THAT(out_, HasSubstr("pre post")) << shell;
     EXPECT_THAT(out_, HasSubstr("article")) << shell;
     EXPECT_THAT(out_, HasSubstr("normlab preset --names")) << shell;
+    EXPECT_THAT(out_, HasSubstr(" learning_rate= ")) << shell;
   }
 }
 
