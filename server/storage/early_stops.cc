@@ -60,7 +60,7 @@ absl::StatusOr<std::map<std::string, double>> ReadLossesAt(Database& database,
     }
     if (!select.status().ok()) return select.status();
   }
-  Statement select = database.Prepared("SELECT id FROM runs WHERE experiment = ?1 AND state = ?2");
+  Statement select = database.Prepared("SELECT id FROM runs WHERE experiment = ?1 AND +state = ?2");
   select.Bind(1, experiment);
   select.Bind(2, int64_t{v1::Run::STATE_DIVERGED});
   while (select.Step()) losses[select.Text(0)] = std::numeric_limits<double>::infinity();

@@ -19,7 +19,6 @@ namespace {
 
 using normlab::v1::Column;
 using normlab::v1::CreateExperimentRequest;
-using normlab::v1::Run;
 using normlab::v1::Sweep;
 using normlab::v1::SweepAxis;
 using testing::AllOf;
@@ -102,8 +101,8 @@ class SweepCommandTest : public testing::Test {
 
   // A run that the fake server has, and its end.
   void AddRun(const std::string& id, int64_t layers, const std::string& placement, double loss,
-              Run::State state, const std::string& reason = "") {
-    Run run;
+              v1::Run::State state, const std::string& reason = "") {
+    v1::Run run;
     run.set_id(id);
     run.set_display_name(id);
     run.mutable_spec()->set_layers(layers);
@@ -207,7 +206,7 @@ TEST_F(SweepCommandTest, WhatCannotBeASweepIsAUsageError) {
 }
 
 TEST_F(SweepCommandTest, DryRunShowsTheRunsAndAsksForNoMore) {
-  AddRun("layers=2", 2, "pre", 1, Run::STATE_QUEUED);
+  AddRun("layers=2", 2, "pre", 1, v1::Run::STATE_QUEUED);
   EXPECT_EQ(Normlab({"--grid", "layers=2,6", "--dry-run", "--watch"}), 0) << err_;
   EXPECT_TRUE(Asked().validate_only());
   EXPECT_TRUE(server_.watched.empty());
@@ -225,10 +224,10 @@ TEST_F(SweepCommandTest, ARefusalNamesThePlace) {
 }
 
 TEST_F(SweepCommandTest, AWatchedSweepEndsInAGridOfMediansAndFiles) {
-  AddRun("A", 2, "pre", .125, Run::STATE_SUCCEEDED);
-  AddRun("B", 2, "post", .5, Run::STATE_SUCCEEDED);
-  AddRun("C", 6, "pre", .25, Run::STATE_SUCCEEDED);
-  AddRun("D", 6, "post", 3, Run::STATE_DIVERGED);
+  AddRun("A", 2, "pre", .125, v1::Run::STATE_SUCCEEDED);
+  AddRun("B", 2, "post", .5, v1::Run::STATE_SUCCEEDED);
+  AddRun("C", 6, "pre", .25, v1::Run::STATE_SUCCEEDED);
+  AddRun("D", 6, "post", 3, v1::Run::STATE_DIVERGED);
   EXPECT_EQ(Normlab({"--grid", "layers=2,6", "--grid", "placement=pre,post", "--watch", "-o",
                      out_dir_.string()}),
             0)
@@ -246,8 +245,8 @@ TEST_F(SweepCommandTest, AWatchedSweepEndsInAGridOfMediansAndFiles) {
 }
 
 TEST_F(SweepCommandTest, RunsThatWereStoppedEarlyAreNoFaultAndOthersAre) {
-  AddRun("A", 2, "pre", .125, Run::STATE_SUCCEEDED);
-  AddRun("B", 6, "pre", 3, Run::STATE_CANCELLED,
+  AddRun("A", 2, "pre", .125, v1::Run::STATE_SUCCEEDED);
+  AddRun("B", 6, "pre", 3, v1::Run::STATE_CANCELLED,
          "stopped early at step 40: loss 3 is above the 0.5 quantile, 1, of 3 peers");
   EXPECT_EQ(Normlab({"--report", "01JEXPERIMENT", "--json", "-o", out_dir_.string()}), 0) << err_;
   const size_t last = out_.rfind('\n', out_.size() - 2);
@@ -259,8 +258,8 @@ TEST_F(SweepCommandTest, RunsThatWereStoppedEarlyAreNoFaultAndOthersAre) {
 }
 
 TEST_F(SweepCommandTest, ARunThatSomebodyCancelledIsAFault) {
-  AddRun("A", 2, "pre", .125, Run::STATE_SUCCEEDED);
-  AddRun("B", 12, "pre", 3, Run::STATE_CANCELLED, "cancelled by lab1");
+  AddRun("A", 2, "pre", .125, v1::Run::STATE_SUCCEEDED);
+  AddRun("B", 12, "pre", 3, v1::Run::STATE_CANCELLED, "cancelled by lab1");
   EXPECT_EQ(Normlab({"--report", "01JEXPERIMENT", "-o", out_dir_.string()}), 1) << err_;
   EXPECT_THAT(File("sweep-table.csv"), HasSubstr("12,,NaN,"));
 }
