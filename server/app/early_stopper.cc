@@ -131,20 +131,19 @@ bool EarlyStopper::LookAt(const std::string& run) {
     if (found == runs_.end()) return true;  // it has ended
     rule = rules_[found->second.experiment];
   }
-  Comparison comparison;
-  absl::Status status = store_.writer().Write([&](WriteContext& context) {
-    absl::StatusOr<Comparison> made = Compare(context, run, rule);
-    if (made.ok()) comparison = *std::move(made);
-    return made.status();
-  });
-  if (status.ok() && !comparison.reason.empty()) {
-    status = stop_run_(run, comparison.reason);
-    if (absl::IsFailedPrecondition(status)) status = absl::OkStatus();  // it was quicker
-    if (status.ok()) {
-      status = store_.writer().Write(
-          [&](WriteContext& context) { return storage::SetEarlyStopDone(context, run); });
-    }
+  Standing standing;
+  const auto take = [&standing](absl::StatusOr<Standing> found) {
+    if (found.ok()) standing = *std::move(found);
+    return found.status();
+  };
+  // Most have nothing to write: a thousand new runs would be a thousand commits.
+  absl::Status status =
+      store_.Read([&](Database& database) { return take(Find(database, run, rule)); });
+  if (status.ok() && standing.is_due) {
+    status = store_.writer().Write(
+        [&](WriteContext& context) { return take(Compare(context, run, rule)); });
   }
+  if (status.ok() && !standing.reason.empty()) status = TellToStop(run, standing.reason);
   if (absl::IsNotFound(status)) return true;  // deleted
   if (!status.ok()) {
     LogWarning("run not compared with its peers for now",
@@ -154,45 +153,67 @@ bool EarlyStopper::LookAt(const std::string& run) {
   MutexLock lock(mutex_);
   const auto found = runs_.find(run);
   if (found == runs_.end()) return true;
-  if (comparison.next_step) {
-    found->second.next_step = *comparison.next_step;
+  if (standing.next_step) {
+    found->second.next_step = *standing.next_step;
   } else {
     runs_.erase(found);
   }
   return true;
 }
 
-absl::StatusOr<EarlyStopper::Comparison> EarlyStopper::Compare(WriteContext& context,
-                                                               const std::string& id,
-                                                               const v1::EarlyStop& rule) {
-  const absl::StatusOr<v1::Run> run = storage::ReadRun(context.database, id);
-  if (!run.ok()) return run.status();
-  const absl::StatusOr<std::vector<EarlyStopRow>> earlier =
-      storage::ReadEarlyStops(context.database, id);
-  if (!earlier.ok()) return earlier.status();
-  for (const EarlyStopRow& row : *earlier) {
-    if (row.pending) return Comparison{row.reason, std::nullopt};
+absl::Status EarlyStopper::TellToStop(const std::string& run, const std::string& reason) {
+  const absl::Status told = stop_run_(run, reason);
+  if (!told.ok() && !absl::IsFailedPrecondition(told)) return told;  // else it was quicker
+  return store_.writer().Write(
+      [&](WriteContext& context) { return storage::SetEarlyStopDone(context, run); });
+}
+
+absl::StatusOr<EarlyStopper::Standing> EarlyStopper::Find(Database& database,
+                                                          const std::string& run,
+                                                          const v1::EarlyStop& rule) {
+  const absl::StatusOr<v1::Run> read = storage::ReadRun(database, run);
+  if (!read.ok()) return read.status();
+  const absl::StatusOr<std::vector<EarlyStopRow>> rows = storage::ReadEarlyStops(database, run);
+  if (!rows.ok()) return rows.status();
+  Standing standing;
+  for (const EarlyStopRow& row : *rows) {
+    if (row.pending) standing.reason = row.reason;
   }
-  if (domain::IsTerminal(run->state())) return Comparison{};
+  if (!standing.reason.empty() || domain::IsTerminal(read->state())) return standing;
   for (const int64_t step : rule.steps()) {
-    if (!earlier->empty() && step <= earlier->back().step) continue;
+    if (!rows->empty() && step <= rows->back().step) continue;
+    standing.next_step = step;
+    const absl::StatusOr<bool> has_come = storage::HasLossAt(database, run, step);
+    if (!has_come.ok()) return has_come.status();
+    standing.is_due = *has_come;
+    break;
+  }
+  return standing;
+}
+
+absl::StatusOr<EarlyStopper::Standing> EarlyStopper::Compare(WriteContext& context,
+                                                             const std::string& run,
+                                                             const v1::EarlyStop& rule) {
+  const absl::StatusOr<v1::Run> read = storage::ReadRun(context.database, run);
+  if (!read.ok()) return read.status();
+  absl::StatusOr<Standing> standing = Find(context.database, run, rule);
+  while (standing.ok() && standing->is_due) {
+    EarlyStopRow row;
+    row.run = run;
+    row.step = *standing->next_step;
     absl::StatusOr<std::map<std::string, double>> losses =
-        storage::ReadLossesAt(context.database, run->experiment(), step);
+        storage::ReadLossesAt(context.database, read->experiment(), row.step);
     if (!losses.ok()) return losses.status();
-    const auto own = losses->extract(id);
-    if (own.empty()) return Comparison{"", step};
+    const double own = losses->extract(run).mapped();
     std::vector<double> peers;
     for (const auto& [peer, loss] : *losses) peers.push_back(loss);
-    EarlyStopRow row;
-    row.run = id;
-    row.step = step;
     row.peers = std::ssize(peers);
-    row.reason = domain::WhyStopEarly(rule, step, own.mapped(), std::move(peers));
+    row.reason = domain::WhyStopEarly(rule, row.step, own, std::move(peers));
     row.pending = !row.reason.empty();
     if (absl::Status status = storage::InsertEarlyStop(context, row); !status.ok()) return status;
-    if (row.pending) return Comparison{row.reason, std::nullopt};
+    standing = Find(context.database, run, rule);
   }
-  return Comparison{};
+  return standing;
 }
 
 }  // namespace normlab::app

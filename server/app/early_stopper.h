@@ -48,9 +48,11 @@ class EarlyStopper {
     std::string experiment;
     int64_t next_step = 0;  // where it is compared next; 0: not known yet
   };
-  struct Comparison {
-    std::string reason;                // to stop it; empty: it goes on
-    std::optional<int64_t> next_step;  // where to compare next; none: nowhere
+  // Where a run stands with its rule.
+  struct Standing {
+    std::string reason;                // it is to be stopped, and has not been told
+    std::optional<int64_t> next_step;  // where it is compared next; none: nowhere
+    bool is_due = false;               // it has come so far
   };
 
   void NoteSnapshot(const v1::Run& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -58,8 +60,12 @@ class EarlyStopper {
   void Loop();
   // False: it could not be done for now.
   bool LookAt(const std::string& run) ABSL_LOCKS_EXCLUDED(mutex_);
-  static absl::StatusOr<Comparison> Compare(storage::WriteContext& context, const std::string& run,
-                                            const v1::EarlyStop& rule);
+  static absl::StatusOr<Standing> Find(storage::Database& database, const std::string& run,
+                                       const v1::EarlyStop& rule);
+  // Compares it wherever it is due, and says where it stands then.
+  static absl::StatusOr<Standing> Compare(storage::WriteContext& context, const std::string& run,
+                                          const v1::EarlyStop& rule);
+  absl::Status TellToStop(const std::string& run, const std::string& reason);
 
   storage::Store& store_;
   const StopRun stop_run_;

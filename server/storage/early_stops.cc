@@ -40,6 +40,19 @@ absl::StatusOr<std::vector<EarlyStopRow>> ReadEarlyStops(Database& database, std
   return rows;
 }
 
+absl::StatusOr<bool> HasLossAt(Database& database, std::string_view run, int64_t step) {
+  Statement select = database.Prepared(
+      "SELECT 1 FROM attempts "
+      "JOIN series ON series.attempt = attempts.id AND series.name = 'loss' "
+      "JOIN points ON points.series = series.id AND points.step = ?2 "
+      "WHERE attempts.run = ?1");
+  select.Bind(1, run);
+  select.Bind(2, step);
+  const bool found = select.Step();
+  if (!select.status().ok()) return select.status();
+  return found;
+}
+
 absl::StatusOr<std::map<std::string, double>> ReadLossesAt(Database& database,
                                                            std::string_view experiment,
                                                            int64_t step) {

@@ -32,6 +32,9 @@ absl::Status SetEarlyStopDone(WriteContext& context, std::string_view run);
 // Of one run, by step.
 absl::StatusOr<std::vector<EarlyStopRow>> ReadEarlyStops(Database& database, std::string_view run);
 
+// Whether an attempt of the run has a loss at `step`.
+absl::StatusOr<bool> HasLossAt(Database& database, std::string_view run, int64_t step);
+
 // Loss at `step` of every run of the experiment that has come so far, by run: of its latest attempt
 // that did. Infinite for a run that diverged, wherever that was. NaN where it is not a number.
 absl::StatusOr<std::map<std::string, double>> ReadLossesAt(Database& database,
