@@ -179,7 +179,9 @@ absl::StatusOr<EarlyStopper::Standing> EarlyStopper::Find(Database& database,
   for (const EarlyStopRow& row : *rows) {
     if (row.pending) standing.reason = row.reason;
   }
-  if (!standing.reason.empty() || domain::IsTerminal(read->state())) return standing;
+  const bool is_ending =
+      domain::IsTerminal(read->state()) || read->state() == v1::Run::STATE_CANCELLING;
+  if (!standing.reason.empty() || is_ending) return standing;
   for (const int64_t step : rule.steps()) {
     if (!rows->empty() && step <= rows->back().step) continue;
     standing.next_step = step;
