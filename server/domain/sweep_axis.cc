@@ -23,16 +23,14 @@ bool IsInteger(const SettingInfo& setting) { return setting.type == SettingType:
 // `value` rounded to six significant digits, or as many as tell it from numbers `distance` away.
 double Rounded(double value, double distance) {
   if (value == 0) return value;
-  int digits = kDigits;
-  if (distance > 0) {
-    digits += static_cast<int>(std::floor(std::log10(std::abs(value))) -
-                               std::floor(std::log10(distance)));
-  }
-  digits = std::clamp(digits, kDigits, kMostDigits);
+  double digits = kDigits;
+  if (distance > 0)
+    digits += std::floor(std::log10(std::abs(value))) - std::floor(std::log10(distance));
+  // Infinite where the range is wider than numbers go.
+  const int shown = static_cast<int>(std::clamp<double>(digits, kDigits, kMostDigits));
   char text[40];
   const char* end =
-      std::to_chars(text, text + sizeof(text), value, std::chars_format::scientific, digits - 1)
-          .ptr;
+      std::to_chars(text, text + sizeof(text), value, std::chars_format::scientific, shown - 1).ptr;
   std::from_chars(text, end, value);
   return value;
 }
