@@ -22,10 +22,11 @@ bool IsInteger(const SettingInfo& setting) { return setting.type == SettingType:
 
 // `value` rounded to six significant digits, or as many as tell it from numbers `distance` away.
 double Rounded(double value, double distance) {
-  if (value == 0) return value;
+  if (value == 0 || !std::isfinite(value)) return value;
   double digits = kDigits;
-  if (distance > 0)
+  if (distance > 0) {
     digits += std::floor(std::log10(std::abs(value))) - std::floor(std::log10(distance));
+  }
   // Infinite where the range is wider than numbers go.
   const int shown = static_cast<int>(std::clamp<double>(digits, kDigits, kMostDigits));
   char text[40];
