@@ -6,7 +6,10 @@
 #include <utility>
 
 #include "google/protobuf/util/time_util.h"
+#include "server/app/after_attempt.h"
 #include "server/app/next_attempt.h"
+#include "server/app/run_limits.h"
+#include "server/app/run_stops.h"
 #include "server/base/ids.h"
 #include "server/base/log.h"
 #include "server/base/strings.h"
@@ -19,6 +22,7 @@ namespace normlab::app {
 namespace {
 
 using storage::AttemptRow;
+using storage::RunControl;
 using storage::WriteContext;
 
 constexpr int kTokenBytes = 32;
@@ -58,7 +62,6 @@ absl::Status Dispatcher::Start() {
   for (const v1::Run& run : active) {
     if (status = RecoverOne(run); !status.ok()) return status;
   }
-  if (status = HoldBackInterrupted(); !status.ok()) return status;
   thread_ = std::thread([this] { Loop(); });
   return absl::OkStatus();
 }
@@ -98,6 +101,7 @@ void Dispatcher::Loop() {
       }
     }
     exits = std::move(later);
+    EndOverdue();
     StartQueued();
   }
 }
@@ -126,34 +130,31 @@ std::optional<std::chrono::milliseconds> Dispatcher::IdleTime(bool has_exits) co
   std::optional<std::chrono::milliseconds> idle;
   if (start_again_) idle = kStartRetry;
   const auto now = options_.clock->Now();
-  for (const auto& [run, until] : held_back_) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now);
+  const auto until = [&](std::chrono::steady_clock::time_point time) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - now);
     const auto wait = std::max(left, std::chrono::milliseconds(1));
     idle = idle ? std::min(*idle, wait) : wait;
+  };
+  for (const auto& [run, time] : held_back_) until(time);
+  for (const auto& [attempt, timers] : timers_) {
+    if (timers.time_out) until(*timers.time_out);
+    if (timers.end) until(*timers.end);
   }
   return idle;
 }
 
-void Dispatcher::HoldBack(const std::string& run, std::chrono::steady_clock::time_point until) {
-  held_back_[run] = until;
+absl::Status Dispatcher::ReadHeldBack(storage::Database& database) {
+  const auto runs = storage::ReadHeldBack(database);
+  if (!runs.ok()) return runs.status();
+  held_back_.clear();
+  for (const auto& [run, not_before] : *runs) {
+    const std::chrono::microseconds left(not_before - options_.clock->WallMicros());
+    // The clock was set back: nothing waits for so long.
+    if (left.count() <= 0 || left > kLongestPause) continue;
+    held_back_[run] = options_.clock->Now() + left;
+  }
+  return absl::OkStatus();
 }
-
-// How far an earlier server's pauses had come nobody knows: they begin anew.
-absl::Status Dispatcher::HoldBackInterrupted() {
-  return store_.Read([&](storage::Database& database) -> absl::Status {
-    const auto runs = storage::ReadInterruptedInQueue(database);
-    if (!runs.ok()) return runs.status();
-    for (const std::string& run : *runs) {
-      const auto attempts = storage::ReadAttempts(database, run);
-      if (!attempts.ok()) return attempts.status();
-      HoldBack(run,
-               options_.clock->Now() + PauseAfterInterruption(FruitlessInterruptions(*attempts)));
-    }
-    return absl::OkStatus();
-  });
-}
-
-bool Dispatcher::IsHeldBack(const std::string& run) const { return held_back_.contains(run); }
 
 // Whatever it was that failed is not for ever, and not to be tried in a tight loop.
 void Dispatcher::TryStartingLater() {
@@ -163,14 +164,13 @@ void Dispatcher::TryStartingLater() {
 
 void Dispatcher::StartQueued() {
   if (start_again_ && options_.clock->Now() < start_not_before_) return;
-  std::erase_if(held_back_,
-                [now = options_.clock->Now()](const auto& held) { return held.second <= now; });
   std::vector<scheduler::QueuedRun> queue;
-  const absl::Status status = store_.Read([&](storage::Database& database) {
+  const absl::Status status = store_.Read([&](storage::Database& database) -> absl::Status {
+    if (absl::Status read = ReadHeldBack(database); !read.ok()) return read;
     absl::StatusOr<std::vector<storage::QueuedRow>> rows = storage::ReadQueue(database, kLookAhead);
     if (!rows.ok()) return rows.status();
     for (storage::QueuedRow& row : *rows) {
-      if (IsHeldBack(row.id)) continue;
+      if (held_back_.contains(row.id)) continue;
       queue.push_back(
           {std::move(row.id), std::move(row.display_name), std::move(row.device), row.threads});
     }
@@ -217,7 +217,7 @@ void Dispatcher::NoteWaiting(const std::vector<scheduler::Waiting>& waiting) {
             if (run.state() != v1::Run::STATE_QUEUED) {
               return absl::FailedPreconditionError("it waits no longer");
             }
-            run.set_wait_reason(one.reason);
+            run.set_wait_reason(StrCat(WhyItWasStopped(context.database, one.run), one.reason));
             return absl::OkStatus();
           });
         },
@@ -232,8 +232,10 @@ void Dispatcher::StartOne(const scheduler::Placement& placement) {
   options_.devices->Take({.run = placement.run, .name = placement.name}, placement.devices);
   AttemptRow attempt;
   const std::string token = RandomHex(kTokenBytes);
-  const absl::Status status = CreateAttempt(placement, token, attempt);
+  std::optional<double> seconds_left;
+  const absl::Status status = CreateAttempt(placement, token, attempt, seconds_left);
   if (status.ok()) {
+    if (seconds_left) WatchTime(attempt, *seconds_left);
     Launch(attempt, token, static_cast<int64_t>(placement.devices.size()));
     return;
   }
@@ -247,7 +249,8 @@ void Dispatcher::StartOne(const scheduler::Placement& placement) {
 }
 
 absl::Status Dispatcher::CreateAttempt(const scheduler::Placement& placement,
-                                       const std::string& token, AttemptRow& attempt) {
+                                       const std::string& token, AttemptRow& attempt,
+                                       std::optional<double>& seconds_left) {
   return store_.writer().Write([&](WriteContext& context) -> absl::Status {
     AttemptRow row;
     row.run = placement.run;
@@ -268,6 +271,17 @@ absl::Status Dispatcher::CreateAttempt(const scheduler::Placement& placement,
     absl::StatusOr<AttemptRow> inserted = storage::InsertAttempt(context, std::move(row));
     if (!inserted.ok()) return inserted.status();
     attempt = *std::move(inserted);
+    const absl::StatusOr<RunControl> control =
+        storage::ReadRunControl(context.database, placement.run);
+    if (!control.ok()) return control.status();
+    seconds_left = SecondsLeft(read->effective_spec(), *earlier, control->limits_from);
+    // Why it was stopped and waited is over.
+    const RunControl now = {.tries = control->tries, .limits_from = control->limits_from};
+    if (now != *control) {
+      if (auto noted = storage::WriteRunControl(context, placement.run, now); !noted.ok()) {
+        return noted;
+      }
+    }
     absl::Status status = storage::UpdateRun(context, placement.run, [&](v1::Run& run) {
       run.set_state(v1::Run::STATE_STARTING);
       run.clear_wait_reason();
