@@ -46,9 +46,9 @@ Dispatcher::Dispatcher(storage::Store& store, Options options)
 
 Dispatcher::~Dispatcher() { Stop(); }
 
-absl::Status Dispatcher::Start() {
+absl::StatusOr<std::vector<v1::Run>> Dispatcher::ReadActive() {
   std::vector<v1::Run> active;
-  absl::Status status = store_.Read([&](storage::Database& database) {
+  const absl::Status status = store_.Read([&](storage::Database& database) {
     storage::RunQuery query;
     query.states = {v1::Run::STATE_STARTING, v1::Run::STATE_RUNNING, v1::Run::STATE_PAUSING,
                     v1::Run::STATE_CANCELLING};
@@ -59,8 +59,14 @@ absl::Status Dispatcher::Start() {
     return runs.status();
   });
   if (!status.ok()) return status;
-  for (const v1::Run& run : active) {
-    if (status = RecoverOne(run); !status.ok()) return status;
+  return active;
+}
+
+absl::Status Dispatcher::Start() {
+  const absl::StatusOr<std::vector<v1::Run>> active = ReadActive();
+  if (!active.ok()) return active.status();
+  for (const v1::Run& run : *active) {
+    if (absl::Status status = RecoverOne(run); !status.ok()) return status;
   }
   thread_ = std::thread([this] { Loop(); });
   return absl::OkStatus();
@@ -162,7 +168,13 @@ void Dispatcher::TryStartingLater() {
   start_not_before_ = options_.clock->Now() + kStartRetry;
 }
 
+bool Dispatcher::StartsNothing() {
+  MutexLock lock(mutex_);
+  return starts_nothing_;
+}
+
 void Dispatcher::StartQueued() {
+  if (StartsNothing()) return;
   if (start_again_ && options_.clock->Now() < start_not_before_) return;
   std::vector<scheduler::QueuedRun> queue;
   const absl::Status status = store_.Read([&](storage::Database& database) -> absl::Status {

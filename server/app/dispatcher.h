@@ -53,6 +53,9 @@ class Dispatcher {
   // trainer that ended meanwhile is ended by what its shepherd noted; an attempt that was never
   // launched is queued again, and one that was interrupted by the run's on_interrupt.
   absl::Status Start();
+  // Starts nothing more, has every run that trains write a checkpoint and go back into the queue,
+  // and returns how many still have processes. To be called again until there are none. Any thread.
+  absl::StatusOr<size_t> StopRuns() ABSL_LOCKS_EXCLUDED(mutex_);
   // Starts nothing more and leaves running trainers to the next server.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -116,6 +119,8 @@ class Dispatcher {
 
   void Loop();
   bool WaitForWork(std::deque<Exit>& exits);
+  bool StartsNothing() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::vector<v1::Run>> ReadActive();
   void StartQueued();
   void StartOne(const scheduler::Placement& placement);
   absl::Status CreateAttempt(const scheduler::Placement& placement, const std::string& token,
@@ -193,6 +198,7 @@ class Dispatcher {
   std::map<executor::AttemptKey, Timers> timers_ ABSL_GUARDED_BY(mutex_);
   bool work_ ABSL_GUARDED_BY(mutex_) = true;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool starts_nothing_ ABSL_GUARDED_BY(mutex_) = false;
   // Dispatcher's thread only:
   std::map<std::string, std::string> wait_reasons_;  // as last written
   bool start_again_ = false;                         // something could not be started for now,

@@ -77,6 +77,22 @@ absl::Status Dispatcher::Preempt(const std::string& run, const std::string& by) 
   return status;
 }
 
+absl::StatusOr<size_t> Dispatcher::StopRuns() {
+  {
+    MutexLock lock(mutex_);
+    starts_nothing_ = true;
+  }
+  const absl::StatusOr<std::vector<Run>> active = ReadActive();
+  if (!active.ok()) return active.status();
+  for (const Run& run : *active) {
+    if (run.state() == Run::STATE_PAUSING || run.state() == Run::STATE_CANCELLING) continue;
+    const absl::Status status = StopWithCheckpoint(run.id(), StopCause::kServer, "");
+    // It may have ended meanwhile; whatever else it is, the next call tries it again.
+    if (WorthRetrying(status)) return status;
+  }
+  return active->size();
+}
+
 absl::Status Dispatcher::StopEarly(const std::string& run_id, const std::string& reason) {
   AttemptRow attempt;
   const absl::Status status = Change(

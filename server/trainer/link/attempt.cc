@@ -13,6 +13,7 @@
 #include "server/base/log.h"
 #include "server/base/spool.h"
 #include "server/base/strings.h"
+#include "server/trainer/link/fault_text.h"
 #include "server/trainer/link/session.h"
 #include "server/trainer/link/settings.h"
 #include "server/trainer/link/signals.h"
@@ -85,7 +86,8 @@ Finished TrainToTheEnd(const worker::v1::Assignment& assignment, SpoolObserver& 
   try {
     return FromResult(Train(*settings, observer), assignment, observer, session);
   } catch (const std::exception& error) {
-    return MakeFinished(Finished::OUTCOME_FAILED, observer.last_step(), error.what());
+    return MakeFinished(Finished::OUTCOME_FAILED, observer.last_step(),
+                        FaultText(error.what(), assignment.gpu_memory_bytes()));
   } catch (...) {
     return MakeFinished(Finished::OUTCOME_FAILED, observer.last_step(), "unknown exception");
   }
