@@ -112,8 +112,9 @@ TEST_F(RunStopsTest, ATrainerThatDoesNotComeToACheckpointInTimeIsEnded) {
 TEST_F(RunStopsTest, TimeOfAllAttemptsCountsAndNotThatBetweenThem) {
   const std::string run = AddRunWith(TimeLimit(60));
   Start();
+  const LaunchRequest first = executor_->WaitForLaunch(1);
   ASSERT_TRUE(dispatcher_->Pause(run, "lab1").ok());
-  Leave(executor_->WaitForLaunch(1), Finished::OUTCOME_PAUSED, After(40, Code(0)));
+  Leave(first, Finished::OUTCOME_PAUSED, After(40, Code(0)));
   WaitForState(run, v1::Run::STATE_PAUSED);
   runs_.clock().Advance(std::chrono::hours(1));
   ASSERT_TRUE(dispatcher_->Resume(run, "lab1").ok());
@@ -380,6 +381,32 @@ TEST_F(RunStopsTest, ARestartForgetsNotThatItMakesRoom) {
   EXPECT_EQ(pauses, 1) << "its trainer is told again";
   Leave(launch, Finished::OUTCOME_PAUSED, Code(0));
   EXPECT_EQ(executor_->WaitForLaunch(1).key, (executor::AttemptKey{run, 2}));
+}
+
+// --- a stop of the server ---
+
+TEST_F(RunStopsTest, AServerThatStopsPutsItsRunsBackAndStartsNoOther) {
+  const std::string first = runs_.AddRun(), second = runs_.AddRun();
+  Start();
+  const LaunchRequest launch = executor_->WaitForLaunch(1);
+  int pauses = 0;
+  ASSERT_TRUE(Attach(launch, [] {}, [&] { ++pauses; }).ok());
+  EXPECT_EQ(dispatcher_->StopRuns().value(), 1u);
+  EXPECT_EQ(dispatcher_->StopRuns().value(), 1u);
+  EXPECT_EQ(pauses, 1) << "it is told once";
+  Leave(launch, Finished::OUTCOME_PAUSED, Code(0));
+  EXPECT_THAT(WaitForState(first, v1::Run::STATE_QUEUED).wait_reason(),
+              HasSubstr("the server was stopped; it goes on from the checkpoint of step 5"));
+  for (int i = 0; i < 20'000 && dispatcher_->StopRuns().value() > 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  dispatcher_->Wake();
+  dispatcher_->Stop();
+  EXPECT_EQ(executor_->launches(), 1u);
+  dispatcher_.reset();
+  Start();
+  EXPECT_EQ(executor_->WaitForLaunch(1).key, (executor::AttemptKey{first, 2}));
+  EXPECT_EQ(runs_.Read(second).state(), v1::Run::STATE_QUEUED);
 }
 
 // --- early ---
