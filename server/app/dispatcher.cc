@@ -108,6 +108,7 @@ void Dispatcher::Loop() {
     }
     exits = std::move(later);
     EndOverdue();
+    ReadHeldBack();
     StartQueued();
   }
 }
@@ -149,18 +150,27 @@ std::optional<std::chrono::milliseconds> Dispatcher::IdleTime(bool has_exits) co
   return idle;
 }
 
-absl::Status Dispatcher::ReadHeldBack(storage::Database& database) {
-  const auto runs = storage::ReadHeldBack(database);
-  if (!runs.ok()) return runs.status();
+void Dispatcher::ReadHeldBack() {
+  std::map<std::string, int64_t> runs;  // and the time before which they are not started
+  const absl::Status status = store_.Read([&](storage::Database& database) {
+    auto read = storage::ReadHeldBack(database);
+    if (read.ok()) runs = *std::move(read);
+    return read.status();
+  });
+  if (!status.ok()) {
+    LogError("who is held back could not be read", {{"error", std::string(status.message())}});
+    return TryStartingLater();
+  }
   held_back_.clear();
-  for (const auto& [run, not_before] : *runs) {
+  for (const auto& [run, not_before] : runs) {
     const std::chrono::microseconds left(not_before - options_.clock->WallMicros());
     // The clock was set back: nothing waits for so long.
     if (left.count() <= 0 || left > kLongestPause) continue;
     held_back_[run] = options_.clock->Now() + left;
   }
-  return absl::OkStatus();
 }
+
+bool Dispatcher::IsHeldBack(const std::string& run) const { return held_back_.contains(run); }
 
 // Whatever it was that failed is not for ever, and not to be tried in a tight loop.
 void Dispatcher::TryStartingLater() {
@@ -177,12 +187,11 @@ void Dispatcher::StartQueued() {
   if (StartsNothing()) return;
   if (start_again_ && options_.clock->Now() < start_not_before_) return;
   std::vector<scheduler::QueuedRun> queue;
-  const absl::Status status = store_.Read([&](storage::Database& database) -> absl::Status {
-    if (absl::Status read = ReadHeldBack(database); !read.ok()) return read;
+  const absl::Status status = store_.Read([&](storage::Database& database) {
     absl::StatusOr<std::vector<storage::QueuedRow>> rows = storage::ReadQueue(database, kLookAhead);
     if (!rows.ok()) return rows.status();
     for (storage::QueuedRow& row : *rows) {
-      if (held_back_.contains(row.id)) continue;
+      if (IsHeldBack(row.id)) continue;
       queue.push_back(
           {std::move(row.id), std::move(row.display_name), std::move(row.device), row.threads});
     }

@@ -162,7 +162,8 @@ class Dispatcher {
   void EndOverdue() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Runs wait before they are tried again, as the database says.
-  absl::Status ReadHeldBack(storage::Database& database);
+  void ReadHeldBack();
+  bool IsHeldBack(const std::string& run) const;
   // How long nothing needs to be looked at, if nothing happens. Absent: for ever.
   std::optional<std::chrono::milliseconds> IdleTime(bool has_exits) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sqlite3
+import tempfile
 import time
 import unittest
 
@@ -195,6 +196,57 @@ class Cancels(Scripted):
                     self.assertNotIn(marker, file.read(), f"process {name} is left")
             except OSError:
                 continue
+
+
+class Stubborn(ServerTest):
+    """A trainer that ignores SIGTERM, with a grandchild in a session of its own that does too."""
+
+    PROGRAM = """#!/bin/bash
+trap '' TERM
+setsid bash -c 'trap "" TERM; echo $$ > grandchild; exec sleep 1000' &
+while true; do sleep 1; done
+"""
+    GRACE = 1
+    options = ("--cpu-slots", "1", "--cancel-grace", str(GRACE))
+
+    def setUp(self):
+        program = tempfile.NamedTemporaryFile("w", prefix="normlab-stubborn-", delete=False)
+        self.addCleanup(os.unlink, program.name)
+        with program:
+            program.write(self.PROGRAM)
+        os.chmod(program.name, 0o700)
+        self.options = (*Stubborn.options, "--trainer", program.name)
+        super().setUp()
+
+    def start(self):
+        """A run, and its processes: the shepherd, the trainer, its grandchild."""
+        run = self.server.create("stubborn", FOREVER)
+        processes = list(self.server.processes(run))
+        note = self.server.attempt_dir(run) / "grandchild"
+        wait_for(lambda: note.exists() and note.read_text().strip(), "the grandchild")
+        processes.append(int(note.read_text()))
+        return run, [process_identity(pid) for pid in processes]
+
+    def check_gone(self, run, processes, since):
+        self.server.wait_for_state(run, "CANCELLED")
+        self.assertLess(time.monotonic() - since, self.GRACE + 5)
+        for identity in processes:
+            self.assertNotEqual(process_identity(identity[0]), identity)
+        other = self.server.create("next", FOREVER)  # the slot is free
+        wait_for(lambda: self.server.state(other) in ("STARTING", "RUNNING"), "the next run")
+
+    def test_a_cancel_ends_it_for_certain(self):
+        run, processes = self.start()
+        since = time.monotonic()
+        self.server.cli("cancel", run, check=0)
+        self.check_gone(run, processes, since)
+
+    def test_also_when_its_shepherd_is_killed(self):
+        run, processes = self.start()
+        since = time.monotonic()
+        self.server.cli("cancel", run, check=0)
+        os.kill(processes[0][0], signal.SIGKILL)
+        self.check_gone(run, processes, since)
 
 
 class StopWithCheckpoints(ServerTest):
