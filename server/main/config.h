@@ -19,6 +19,9 @@ struct Config {
   int64_t cpu_slots = 0;         // 0: one for each usable core
   std::vector<std::string> allowed_hosts;
   double cancel_grace_seconds = 10;
+  double checkpoint_grace_seconds = 60;
+  std::string on_stop = "leave";  // or "checkpoint"
+  double stop_wait_seconds = 120;
   int64_t wal_notice_mib = 256;    // a log larger than that is a problem,
   int64_t wal_limit_mib = 1024;    // and beyond that points wait
   double heartbeat_seconds = 15;      // of idle event streams

@@ -154,7 +154,7 @@ absl::Status Server::OpenStore() {
   hub_ = std::make_unique<stream::Hub>(store_->opened_at_sequence());
   early_stopper_ = std::make_unique<app::EarlyStopper>(
       *store_, [this](const std::string& run, const std::string& reason) {
-        return dispatcher_->Cancel(run, reason);
+        return dispatcher_->StopEarly(run, reason);
       });
   users_ = std::make_unique<app::Users>(*store_, clock_);
   return users_->Load(config_.data_dir / "owner-token");
@@ -178,6 +178,7 @@ absl::Status Server::StartParts() {
   options.devices = devices_.get();
   options.clock = &clock_;
   options.cancel_grace = Milliseconds(config_.cancel_grace_seconds);
+  options.checkpoint_grace = Milliseconds(config_.checkpoint_grace_seconds);
   executor::LocalExecutorOptions local;
   local.shepherd_path = config_.shepherd;
   local.trainer_path = config_.trainer;
@@ -263,6 +264,8 @@ absl::Status Server::WriteEndpoint(const std::filesystem::path& socket) {
   endpoint_written_ = status.ok();
   return status;
 }
+
+absl::StatusOr<size_t> Server::StopRuns() { return dispatcher_->StopRuns(); }
 
 void Server::Stop() {
   // First the faces, whose calls use everything behind them; then those who write.
