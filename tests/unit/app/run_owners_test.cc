@@ -23,20 +23,21 @@ class RunOwnersTest : public DispatcherTest {
     AddUser("chief", "admin");
     EXPECT_TRUE(users_.Load(runs_.directory() / "owner-token").ok());
     Start(/*slots=*/0);  // nothing leaves the queue by itself
-    api_ = std::make_unique<ServerApi>(ServerApi::Parts{runs_.store(),
-                                                        runs_.hub(),
-                                                        *dispatcher_,
-                                                        files_,
-                                                        sweep_,
-                                                        users_,
-                                                        progress_,
-                                                        pool_,
-                                                        pool_,
-                                                        runs_.clock(),
-                                                        {},
-                                                        problems_,
-                                                        storage_tasks_,
-                                                        runs_.directory()});
+    api_ = std::make_unique<ServerApi>(ServerApi::Parts{.store = runs_.store(),
+                                                        .hub = runs_.hub(),
+                                                        .dispatcher = *dispatcher_,
+                                                        .devices = *devices_,
+                                                        .files = files_,
+                                                        .sweep = sweep_,
+                                                        .users = users_,
+                                                        .progress = progress_,
+                                                        .pool = pool_,
+                                                        .reads = pool_,
+                                                        .clock = runs_.clock(),
+                                                        .limits = {},
+                                                        .problems = problems_,
+                                                        .storage_tasks = storage_tasks_,
+                                                        .data_dir = runs_.directory()});
   }
   ~RunOwnersTest() override {
     dispatcher_->Stop();
