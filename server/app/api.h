@@ -136,6 +136,8 @@ class Api {
   virtual absl::StatusOr<v1::ListPresetsResponse> ListPresets(const Principal&) = 0;
 
   virtual absl::StatusOr<v1::ListDevicesResponse> ListDevices(const Principal&) = 0;
+  virtual absl::StatusOr<v1::Device> UpdateDevice(const Principal&,
+                                                  const v1::UpdateDeviceRequest&) = 0;
 
   virtual absl::StatusOr<v1::User> GetMe(const Principal&) = 0;
   virtual absl::StatusOr<v1::CreateLoginCodeResponse> CreateLoginCode(const Principal&) = 0;

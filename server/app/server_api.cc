@@ -177,24 +177,7 @@ absl::StatusOr<v1::Run> ServerApi::ProbeRun(const Principal& principal,
   return ChangeRun(principal, request.id(), &Dispatcher::Probe);
 }
 
-// --- devices, users, metrics ---
-
-absl::StatusOr<v1::ListDevicesResponse> ServerApi::ListDevices(const Principal&) {
-  v1::ListDevicesResponse response;
-  for (const scheduler::Device& device : parts_.devices.Devices()) {
-    v1::Device& out = *response.add_devices();
-    out.set_id(device.id);
-    out.set_kind(device.kind == scheduler::DeviceKind::kCpu ? v1::Device::KIND_CPU
-                                                            : v1::Device::KIND_GPU);
-    out.set_name(device.name);
-    out.set_uuid(device.uuid);
-    out.set_memory_bytes(device.memory_bytes);
-    if (device.kind == scheduler::DeviceKind::kCpu) out.set_threads(1);
-    if (!device.leases.empty()) out.set_run(device.leases.front().run);
-    out.set_unavailable_reason(device.unavailable_reason);
-  }
-  return response;
-}
+// --- users, metrics ---
 
 absl::StatusOr<v1::User> ServerApi::GetMe(const Principal& principal) {
   v1::User user;

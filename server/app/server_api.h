@@ -36,7 +36,7 @@ class ServerApi : public Api {
     storage::Store& store;
     stream::Hub& hub;
     Dispatcher& dispatcher;
-    const scheduler::DeviceBoard& devices;
+    scheduler::DeviceBoard& devices;
     const RunFiles& files;
     GarbageSweep& sweep;
     Users& users;
@@ -84,6 +84,8 @@ class ServerApi : public Api {
       const Principal&, const v1::ListExperimentsRequest&) override;
   absl::StatusOr<v1::ListPresetsResponse> ListPresets(const Principal&) override;
   absl::StatusOr<v1::ListDevicesResponse> ListDevices(const Principal&) override;
+  absl::StatusOr<v1::Device> UpdateDevice(const Principal&,
+                                          const v1::UpdateDeviceRequest&) override;
   absl::StatusOr<v1::User> GetMe(const Principal&) override;
   absl::StatusOr<v1::CreateLoginCodeResponse> CreateLoginCode(const Principal&) override;
   absl::StatusOr<v1::ExchangeLoginCodeResponse> ExchangeLoginCode(

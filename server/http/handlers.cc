@@ -210,6 +210,14 @@ absl::StatusOr<Answer> ListDevices(const Call& call) {
   return Resource(call.api.ListDevices(call.who));
 }
 
+// The id is in the body: those of devices have colons, like verbs in paths.
+absl::StatusOr<Answer> UpdateDevice(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  v1::UpdateDeviceRequest request;
+  if (absl::Status status = FromJson(call.body, request); !status.ok()) return status;
+  return Resource(call.api.UpdateDevice(call.who, request));
+}
+
 absl::StatusOr<Answer> GetStorage(const Call& call) {
   if (absl::Status status = NoParameters(call); !status.ok()) return status;
   return Resource(call.api.GetStorage(call.who));

@@ -14,8 +14,11 @@
 #include "server/base/strings.h"
 #include "server/domain/settings.h"
 #include "server/executor/local_executor.h"
+#include "server/executor/process_owner.h"
 #include "server/main/version.h"
 #include "server/scheduler/inventory.h"
+#include "server/scheduler/nvml.h"
+#include "server/storage/drained_devices.h"
 #include "web/embed/assets.h"
 
 namespace normlab::server {
@@ -23,6 +26,12 @@ namespace {
 
 // Calls of the API, and reads that may take long: more of these would only slow each other.
 constexpr int kPoolThreads = 4, kReadThreads = 2;
+
+#ifdef NORMLAB_WITH_CUDA
+constexpr bool kTrainsOnGpus = true;
+#else
+constexpr bool kTrainsOnGpus = false;
+#endif
 
 std::chrono::milliseconds Milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
@@ -167,8 +176,7 @@ absl::Status Server::StartParts() {
   app::Dispatcher::Options options;
   options.data_dir = config_.data_dir;
   options.files = files_.get();
-  const std::vector<scheduler::Device> devices = scheduler::FindDevices(config_.cpu_slots);
-  devices_ = std::make_unique<scheduler::DeviceBoard>(devices);
+  if (auto status = StartDevices(); !status.ok()) return status;
   options.devices = devices_.get();
   options.clock = &clock_;
   options.cancel_grace = Milliseconds(config_.cancel_grace_seconds);
@@ -179,10 +187,11 @@ absl::Status Server::StartParts() {
     return std::make_unique<executor::LocalExecutor>(local, std::move(on_exit));
   };
   int64_t cpu_slots = 0;
-  for (const scheduler::Device& device : devices) {
+  for (const scheduler::Device& device : devices_->Devices()) {
     if (device.kind == scheduler::DeviceKind::kCpu) ++cpu_slots;
   }
   dispatcher_ = std::make_unique<app::Dispatcher>(*store_, std::move(options));
+  WatchGpus();
   pool_ = std::make_unique<app::Pool>(kPoolThreads);
   sweep_ = std::make_unique<app::GarbageSweep>(*store_);
   reads_ = std::make_unique<app::Pool>(kReadThreads);
@@ -203,6 +212,33 @@ absl::Status Server::StartParts() {
       *storage_tasks_,
       config_.data_dir});
   return absl::OkStatus();
+}
+
+absl::Status Server::StartDevices() {
+  std::string no_gpus;
+  if (config_.gpus == "off") no_gpus = "the server was told to use no GPU (--gpus off)";
+  if (config_.gpus == "auto" && !kTrainsOnGpus) no_gpus = "this normlab was built without CUDA";
+  devices_ = std::make_unique<scheduler::DeviceBoard>(scheduler::CpuSlots(config_.cpu_slots),
+                                                      std::move(no_gpus));
+  return store_->Read([this](storage::Database& database) {
+    const auto drained = storage::ReadDrainedDevices(database);
+    if (!drained.ok()) return drained.status();
+    for (const auto& [device, reason] : *drained) devices_->Drain(device, reason);
+    return absl::OkStatus();
+  });
+}
+
+void Server::WatchGpus() {
+  std::unique_ptr<scheduler::GpuSource> driver = scheduler::OpenNvml();
+  if (driver == nullptr) return;
+  scheduler::GpuWatch::Options options;
+  options.source = std::move(driver);
+  options.owner_of = [attempts = config_.data_dir / "attempts"](pid_t pid) {
+    return executor::RunOfProcess(pid, attempts);
+  };
+  options.more_room = [this] { dispatcher_->Wake(); };
+  options.clock = &clock_;
+  gpu_watch_ = std::make_unique<scheduler::GpuWatch>(*devices_, std::move(options));
 }
 
 absl::Status Server::StartHttp() {
@@ -267,6 +303,7 @@ void Server::Stop() {
   if (http_) http_->Stop();
   if (rpc_) rpc_->Stop();
   if (storage_tasks_) storage_tasks_->Stop();
+  gpu_watch_.reset();
   if (dispatcher_) dispatcher_->Stop();
   if (reads_) reads_->Stop();
   if (pool_) pool_->Stop();

@@ -22,6 +22,7 @@
 #include "server/main/config.h"
 #include "server/rpc/rpc_server.h"
 #include "server/scheduler/device_board.h"
+#include "server/scheduler/gpu_watch.h"
 #include "server/storage/store.h"
 #include "server/stream/hub.h"
 
@@ -45,6 +46,8 @@ class Server {
   absl::Status WhoIsThere(const absl::Status& taken) const;
   absl::Status OpenStore();
   absl::Status StartParts();
+  absl::Status StartDevices();
+  void WatchGpus();
   absl::Status StartHttp();
   absl::StatusOr<std::filesystem::path> SocketPath() const;
   absl::Status WriteEndpoint(const std::filesystem::path& socket);
@@ -63,6 +66,7 @@ class Server {
   std::unique_ptr<app::Pool> pool_, reads_;
   std::unique_ptr<scheduler::DeviceBoard> devices_;
   std::unique_ptr<app::Dispatcher> dispatcher_;
+  std::unique_ptr<scheduler::GpuWatch> gpu_watch_;  // where there is a driver
   std::unique_ptr<app::ServerApi> api_;
   std::unique_ptr<rpc::RpcServer> rpc_;
   std::unique_ptr<http::HttpServer> http_;

@@ -258,6 +258,13 @@ class FakeApi : public app::Api {
   absl::StatusOr<v1::ListPresetsResponse> ListPresets(const app::Principal&) override {
     return presets;
   }
+  absl::StatusOr<v1::Device> UpdateDevice(const app::Principal&,
+                                          const v1::UpdateDeviceRequest& request) override {
+    v1::Device device;
+    device.set_id(request.id());
+    device.set_unavailable_reason(request.drain_reason());
+    return device;
+  }
   absl::StatusOr<v1::ListDevicesResponse> ListDevices(const app::Principal&) override {
     return devices;
   }
