@@ -5,6 +5,7 @@
 
 #include "server/app/dispatcher.h"
 #include "server/app/next_attempt.h"
+#include "server/app/run_limits.h"
 #include "server/base/ids.h"
 #include "server/base/log.h"
 #include "server/base/strings.h"
@@ -16,6 +17,8 @@ namespace normlab::app {
 namespace {
 
 using storage::AttemptRow;
+using storage::RunControl;
+using storage::StopCause;
 using storage::WriteContext;
 using v1::Run;
 
@@ -30,16 +33,21 @@ absl::Status NotNow(const Run& run, std::string_view what) {
 
 }  // namespace
 
-absl::Status Dispatcher::Change(const std::string& run_id,
-                                const std::function<absl::Status(Run&)>& change,
+absl::Status Dispatcher::Change(const std::string& run_id, const RunChange& change,
                                 AttemptRow& attempt) {
-  return store_.writer().Write([&](WriteContext& context) {
+  return store_.writer().Write([&](WriteContext& context) -> absl::Status {
+    const absl::StatusOr<RunControl> before = storage::ReadRunControl(context.database, run_id);
+    if (!before.ok()) return before.status();
+    RunControl control = *before;
     bool active = false;
     absl::Status written = storage::UpdateRun(context, run_id, [&](Run& run) {
-      absl::Status changed = change(run);
+      absl::Status changed = change(run, control);
       active = domain::IsActive(run.state());
       return changed;
     });
+    if (written.ok() && control != *before) {
+      written = storage::WriteRunControl(context, run_id, control);
+    }
     if (!written.ok() || !active) return written;
     absl::StatusOr<AttemptRow> latest = storage::ReadLatestAttempt(context.database, run_id);
     if (latest.ok()) attempt = *std::move(latest);
@@ -53,12 +61,23 @@ Dispatcher::Trainer Dispatcher::TrainerOf(const AttemptRow& attempt) const {
   return found == trainers_.end() ? Trainer() : found->second;
 }
 
+// After a cancel is stored. `attempt` has no id when the run was not active.
+void Dispatcher::EndProcesses(const AttemptRow& attempt) {
+  if (attempt.id == 0) {
+    Wake();  // others may wait behind it
+    return;
+  }
+  executor_->Terminate({attempt.run, attempt.number}, options_.cancel_grace);
+  TrainerOf(attempt).stop();
+}
+
 absl::Status Dispatcher::Cancel(const std::string& run_id, const std::string& user) {
   AttemptRow attempt;
   const absl::Status status = Change(
       run_id,
-      [&](Run& run) {
+      [&](Run& run, RunControl& control) {
         if (domain::IsTerminal(run.state())) return NotNow(run, "");
+        control.ClearStop();
         if (domain::IsActive(run.state())) {
           run.set_state(Run::STATE_CANCELLING);
         } else {
@@ -72,20 +91,16 @@ absl::Status Dispatcher::Cancel(const std::string& run_id, const std::string& us
       attempt);
   if (!status.ok()) return status;
   LogInfo("run cancelled", {{"run", run_id}, {"by", user}});
-  if (attempt.id == 0) {
-    Wake();  // others may wait behind it
-    return absl::OkStatus();
-  }
-  executor_->Terminate({run_id, attempt.number}, options_.cancel_grace);
-  TrainerOf(attempt).stop();
+  EndProcesses(attempt);
   return absl::OkStatus();
 }
 
 absl::Status Dispatcher::Pause(const std::string& run_id, const std::string& user) {
   AttemptRow attempt;
+  bool takes_its_time = false;
   const absl::Status status = Change(
       run_id,
-      [](Run& run) {
+      [&](Run& run, RunControl& control) {
         switch (run.state()) {
           case Run::STATE_QUEUED:
             run.set_state(Run::STATE_PAUSED);
@@ -96,6 +111,10 @@ absl::Status Dispatcher::Pause(const std::string& run_id, const std::string& use
             run.set_state(Run::STATE_PAUSING);
             return absl::OkStatus();
           case Run::STATE_PAUSING:
+            // One that was to go on by itself now waits for somebody.
+            if (control.stop_cause != StopCause::kTime) control.ClearStop();
+            takes_its_time = control.stop_cause == StopCause::kNone;
+            return absl::OkStatus();
           case Run::STATE_PAUSED:
             return absl::OkStatus();
           default:
@@ -108,6 +127,7 @@ absl::Status Dispatcher::Pause(const std::string& run_id, const std::string& use
   if (attempt.id == 0) {
     Wake();  // others may wait behind it
   } else {
+    if (takes_its_time) TakeGraceBack(attempt);
     TrainerOf(attempt).pause();
   }
   return absl::OkStatus();
@@ -130,11 +150,12 @@ absl::Status Dispatcher::Resume(const std::string& run_id, const std::string& us
   AttemptRow none;
   status = Change(
       run_id,
-      [&](Run& run) {
+      [&](Run& run, RunControl& control) {
         switch (run.state()) {
           case Run::STATE_PAUSED:
             if (!checkpoint.ok()) return checkpoint;
             run.set_state(Run::STATE_QUEUED);
+            control.not_before.reset();  // somebody wants it now
             return absl::OkStatus();
           case Run::STATE_PAUSING:
             return NotNow(run, " still; resume it once it is paused");
@@ -162,6 +183,10 @@ absl::Status Dispatcher::Retry(const std::string& run_id, const std::string& use
       absl::Status noted = storage::SetAbandoned(context, latest.id, from_start);
       if (noted.ok()) noted = storage::SetInterrupted(context, latest.id, false);
       if (!noted.ok()) return noted;
+    }
+    const RunControl afresh = {.limits_from = attempts->empty() ? 0 : attempts->back().number};
+    if (absl::Status noted = storage::WriteRunControl(context, run_id, afresh); !noted.ok()) {
+      return noted;
     }
     return storage::UpdateRun(context, run_id, [&](Run& run) {
       if (run.state() == Run::STATE_SUCCEEDED) {
@@ -234,6 +259,9 @@ absl::StatusOr<Dispatcher::Attached> Dispatcher::Welcome(storage::Database& data
   *assignment.mutable_effective_spec() = run->effective_spec();
   assignment.set_device(attempt.device);
   assignment.set_persisted_sequence(attempt.persisted_sequence);
+  const absl::StatusOr<RunControl> control = storage::ReadRunControl(database, run_id);
+  if (!control.ok()) return control.status();
+  assignment.set_step_limit(StepLimit(run->effective_spec(), *attempts, control->limits_from));
   const RunFiles& files = *options_.files;
   assignment.set_checkpoint_directory(files.Checkpoints(run_id).string());
   assignment.set_init_file(files.InitFile(run_id, run->effective_spec()).string());

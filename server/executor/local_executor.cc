@@ -144,7 +144,8 @@ absl::Status LocalExecutor::Prepare(const LaunchRequest& request) const {
   // The spool first: it says whether there is room, and that no other Launch had this folder.
   absl::Status status = Spool::Create(request.directory / "spool", options_.spool_bytes);
   if (!status.ok()) return status;
-  status = WritePrivateFile(request.directory / "token", request.token);
+  // No attempt outlives the machine's going down.
+  status = WritePrivateFile(request.directory / "token", request.token, Durability::kUntilReboot);
   if (!status.ok()) unlink((request.directory / "spool").c_str());
   return status;
 }

@@ -123,6 +123,24 @@ std::variant<Config, int> ReadConfig(int argc, const char* const* argv) {
       ->envname("NORMLAB_CANCEL_GRACE")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
+  app.add_option("--checkpoint-grace", config.checkpoint_grace_seconds,
+                 "seconds for a trainer whose time is over, or that makes room, to write its "
+                 "checkpoint before it is asked to end")
+      ->envname("NORMLAB_CHECKPOINT_GRACE")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  app.add_option("--on-stop", config.on_stop,
+                 "what a stop of the server does to runs that train: leave (they go on, and the "
+                 "next server takes them over) or checkpoint (they write a checkpoint and go back "
+                 "into the queue)")
+      ->envname("NORMLAB_ON_STOP")
+      ->check(CLI::IsMember({"leave", "checkpoint"}))
+      ->capture_default_str();
+  app.add_option("--stop-wait", config.stop_wait_seconds,
+                 "seconds that a stop waits for those checkpoints; a second signal ends the wait")
+      ->envname("NORMLAB_STOP_WAIT")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
   app.add_option("--wal-notice", config.wal_notice_mib,
                  "MiB of the database's write-ahead log from which it is told who is in its way")
       ->envname("NORMLAB_WAL_NOTICE")

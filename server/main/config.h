@@ -20,8 +20,11 @@ struct Config {
   std::string gpus = "auto";  // whether runs may use GPUs: auto, on, off
   std::vector<std::string> allowed_hosts;
   double cancel_grace_seconds = 10;
-  int64_t wal_notice_mib = 256;       // a log larger than that is a problem,
-  int64_t wal_limit_mib = 1024;       // and beyond that points wait
+  double checkpoint_grace_seconds = 60;
+  std::string on_stop = "leave";  // or "checkpoint"
+  double stop_wait_seconds = 120;
+  int64_t wal_notice_mib = 256;    // a log larger than that is a problem,
+  int64_t wal_limit_mib = 1024;    // and beyond that points wait
   double heartbeat_seconds = 15;      // of idle event streams
   double stall_timeout_seconds = 30;  // of event streams that nobody reads
   std::filesystem::path shepherd;     // empty: beside this program

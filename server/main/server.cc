@@ -180,6 +180,7 @@ absl::Status Server::StartParts() {
   options.devices = devices_.get();
   options.clock = &clock_;
   options.cancel_grace = Milliseconds(config_.cancel_grace_seconds);
+  options.checkpoint_grace = Milliseconds(config_.checkpoint_grace_seconds);
   executor::LocalExecutorOptions local;
   local.shepherd_path = config_.shepherd;
   local.trainer_path = config_.trainer;
@@ -292,6 +293,8 @@ absl::Status Server::WriteEndpoint(const std::filesystem::path& socket) {
   endpoint_written_ = status.ok();
   return status;
 }
+
+absl::StatusOr<size_t> Server::StopRuns() { return dispatcher_->StopRuns(); }
 
 void Server::Stop() {
   // First the faces, whose calls use everything behind them; then those who write.

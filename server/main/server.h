@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "server/app/dispatcher.h"
 #include "server/app/garbage_sweep.h"
 #include "server/app/pool.h"
@@ -36,6 +37,9 @@ class Server {
   // Opens the data folder, takes over what an earlier server left running, serves, and says where
   // in endpoint.json. On an error, one line that names it, nothing is left behind.
   absl::Status Start();
+  // Has runs that train write a checkpoint and go back into the queue, while everything is still
+  // served. Returns how many are not there yet; to be called again until there are none.
+  absl::StatusOr<size_t> StopRuns();
   // Stops serving; what trains goes on and is taken over by the next server.
   void Stop();
 

@@ -12,8 +12,13 @@ ALTER TABLE runs ADD COLUMN gpu_memory_bytes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN exclusive INTEGER NOT NULL DEFAULT 0;
 -- While it is told to stop by the server itself, why: what it becomes follows from it.
 ALTER TABLE runs ADD COLUMN stop_cause TEXT NOT NULL DEFAULT ''
-  CHECK (stop_cause IN ('', 'time', 'preempted', 'early'));
+  CHECK (stop_cause IN ('', 'time', 'preempted', 'server', 'early'));
 ALTER TABLE runs ADD COLUMN stop_detail TEXT NOT NULL DEFAULT '';
+-- Since somebody last asked for it to be tried again: so often it was by itself, and the number of
+-- its attempt up to then, from which its limits count.
+ALTER TABLE runs ADD COLUMN tries INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN limits_from INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX runs_not_before ON runs (not_before) WHERE not_before IS NOT NULL;
 
 CREATE TABLE run_dependencies (
   run TEXT NOT NULL REFERENCES runs (id),
