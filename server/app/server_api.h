@@ -132,7 +132,7 @@ class ServerApi : public Api {
   using Change = std::function<absl::Status(Dispatcher&, const std::string&, const std::string&)>;
   absl::StatusOr<v1::Run> ChangeRun(const Principal& principal, const std::string& id,
                                     const Change& change);
-  // In server_queue.cc. What the calls that change a queued run have in common; `what` is for the
+  // In server_queue_changes.cc. What the calls that change a queued run have in common; `what` is for the
   // log.
   absl::StatusOr<v1::Run> ChangeQueued(
       const Principal& principal, const std::string& id, std::string_view what,
