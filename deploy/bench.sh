@@ -16,6 +16,8 @@ say "a page of a list of 10,000 runs, at most 50 ms"
 "$build/bin/run_list_bench" 50
 say "start of a server with 10,000 runs"
 "$python" "$root/tests/bench/start_time.py" --bin "$build/bin"
+say "5,000 submits over one connection, and normlab submit as a process"
+"$python" "$root/tests/bench/submit.py" --bin "$build/bin"
 say "from trainer to 1,000 gRPC watchers and 500 event streams, and what 20 watchers cost a run"
 "$python" "$root/tests/bench/watch_load.py" --bin "$build/bin"
 say "the same with 200 readers more that take nothing"

@@ -9,6 +9,8 @@
 
 namespace normlab::client {
 
+// after and priority.
+void AddAfter(CLI::App& program, Context& context);
 void AddArticle(CLI::App& program, Context& context);
 void AddBackup(CLI::App& program, Context& context);
 void AddCancel(CLI::App& program, Context& context);
@@ -17,8 +19,11 @@ void AddCompletion(CLI::App& program, Context& context);
 void AddDevices(CLI::App& program, Context& context);
 void AddDoctor(CLI::App& program, Context& context);
 void AddExport(CLI::App& program, Context& context);
+// hold and release.
+void AddHold(CLI::App& program, Context& context);
 void AddLabel(CLI::App& program, Context& context);
 void AddLs(CLI::App& program, Context& context);
+void AddMove(CLI::App& program, Context& context);
 void AddNote(CLI::App& program, Context& context);
 void AddOpen(CLI::App& program, Context& context);
 void AddPause(CLI::App& program, Context& context);

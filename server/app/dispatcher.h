@@ -67,6 +67,11 @@ class Dispatcher {
 
   // Ends a run. Its trainer is killed if it takes longer than cancel_grace.
   absl::Status Cancel(const std::string& run, const std::string& user);
+  // In experiment_requests.cc. Ends every run of an experiment that has not ended, all in one
+  // transaction. PERMISSION_DENIED, and nothing is ended, when one of these runs, or the experiment,
+  // is not the user's; `everybodys` allows it. NOT_FOUND when there is no such experiment.
+  absl::Status CancelExperiment(const std::string& experiment, const std::string& user,
+                                bool everybodys);
   // Makes a run give its device back. A trainer writes a checkpoint after its present step and
   // ends; it may take as long as it needs. Asking again changes nothing.
   absl::Status Pause(const std::string& run, const std::string& user);

@@ -10,6 +10,7 @@
 #include "server/base/log.h"
 #include "server/base/strings.h"
 #include "server/domain/run_state.h"
+#include "server/storage/dependencies.h"
 #include "server/storage/lineage.h"
 #include "server/storage/runs.h"
 
@@ -173,6 +174,9 @@ absl::Status Dispatcher::Resume(const std::string& run_id, const std::string& us
 absl::Status Dispatcher::Retry(const std::string& run_id, const std::string& user,
                                bool from_start) {
   const absl::Status status = store_.writer().Write([&](WriteContext& context) -> absl::Status {
+    if (auto possible = storage::CheckStillPossible(context.database, run_id); !possible.ok()) {
+      return possible;
+    }
     absl::StatusOr<std::vector<AttemptRow>> attempts =
         storage::ReadAttempts(context.database, run_id);
     if (!attempts.ok()) return attempts.status();

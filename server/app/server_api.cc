@@ -4,6 +4,7 @@
 
 #include "server/app/file_sizes.h"
 #include "server/app/requests.h"
+#include "server/app/submit_checks.h"
 #include "server/base/log.h"
 #include "server/base/strings.h"
 #include "server/domain/model_size.h"
@@ -67,7 +68,17 @@ v1::Run ServerApi::Prepare(const Principal& principal, const v1::Run& wanted,
                                                   parts_.devices.Devices());
     if (!never.empty()) wrong.push_back({prefix + "device", never});
     run.set_device(device);
+    for (FieldViolation& violation :
+         CheckResources(prefix, device, wanted.resources(), parts_.devices.Devices())) {
+      wrong.push_back(std::move(violation));
+    }
   }
+  CheckQueueFields(wanted, prefix, wrong);
+  run.set_priority(wanted.priority());
+  run.set_held(wanted.held());
+  if (run.held()) run.set_wait_reason(StrCat("held by ", principal.user));
+  *run.mutable_after() = wanted.after();
+  *run.mutable_resources() = wanted.resources();
   if (!run.display_name().empty()) {
     for (FieldViolation& violation :
          domain::CheckDisplayName(prefix + "display_name", run.display_name())) {
@@ -97,14 +108,20 @@ absl::StatusOr<v1::Run> ServerApi::CreateRun(const Principal& principal,
     }
   }
   if (!wrong.empty()) return domain::InvalidFields(wrong);
-  if (request.validate_only()) return run;
+  if (auto may = MayGive(principal, "priority", run.priority()); !may.ok()) return may;
+  const auto check = [&run](storage::Database& database) {
+    return CheckQueueWords(database, {run}, [](size_t) { return std::string(); });
+  };
+  if (request.validate_only()) {
+    if (absl::Status status = parts_.store.Read(check); !status.ok()) return status;
+    return run;
+  }
   run.set_id(ids_.Next(parts_.clock.WallMicros()));
   if (absl::Status kept = KeepInits({run}); !kept.ok()) return kept;
-  absl::StatusOr<v1::Run> stored;
+  v1::Run stored;
   absl::Status status = parts_.store.writer().Write([&](storage::WriteContext& context) {
-    if (auto written = storage::InsertRun(context, run); !written.ok()) return written;
-    stored = storage::ReadRun(context.database, run.id());
-    return stored.status();
+    const absl::Status may = check(context.database);
+    return may.ok() ? storage::InsertRun(context, run, &stored) : may;
   });
   if (!status.ok()) {
     parts_.files.DropInit(run.id());
@@ -161,14 +178,19 @@ absl::StatusOr<v1::Run> ServerApi::PauseRun(const Principal& principal,
 
 absl::StatusOr<v1::Run> ServerApi::ResumeRun(const Principal& principal,
                                              const v1::ResumeRunRequest& request) {
-  return ChangeRun(principal, request.id(), &Dispatcher::Resume);
+  return ChangeRun(principal, request.id(),
+                   [&](Dispatcher& dispatcher, const std::string& run, const std::string& user) {
+                     const absl::Status may = CheckQueueLimitOf(run);
+                     return may.ok() ? dispatcher.Resume(run, user) : may;
+                   });
 }
 
 absl::StatusOr<v1::Run> ServerApi::RetryRun(const Principal& principal,
                                             const v1::RetryRunRequest& request) {
   return ChangeRun(principal, request.id(),
                    [&](Dispatcher& dispatcher, const std::string& run, const std::string& user) {
-                     return dispatcher.Retry(run, user, request.from_start());
+                     const absl::Status may = CheckQueueLimitOf(run);
+                     return may.ok() ? dispatcher.Retry(run, user, request.from_start()) : may;
                    });
 }
 

@@ -5,6 +5,7 @@
 
 #include "server/app/requests.h"
 #include "server/app/server_api.h"
+#include "server/app/submit_checks.h"
 #include "server/base/strings.h"
 #include "server/domain/presets.h"
 #include "server/storage/experiments.h"
@@ -91,14 +92,17 @@ absl::StatusOr<v1::Experiment> ServerApi::CreateExperiment(
                                                   : std::string("experiment"));
   std::vector<FieldViolation> wrong =
       domain::CheckDisplayName("experiment.display_name", experiment.display_name());
+  const auto prefix_of = [preset](size_t i) {
+    return preset != nullptr ? std::string() : StrCat("experiment.runs[", i, "].");
+  };
+  for (v1::Run& run : *wanted) ApplyDefaults(request, run);
   experiment.set_id(ids_.Next(parts_.clock.WallMicros()));
   experiment.set_user(principal.user);
   std::vector<v1::Run> runs;
   for (size_t i = 0; i < wanted->size(); ++i) {
     // A preset's own settings are fine, so what is wrong with its first run is the overrides' and
     // the same in all.
-    v1::Run run = Prepare(principal, (*wanted)[i],
-                          preset != nullptr ? "" : StrCat("experiment.runs[", i, "]."), wrong);
+    v1::Run run = Prepare(principal, (*wanted)[i], prefix_of(i), wrong);
     if (preset != nullptr && !wrong.empty()) break;
     if (preset != nullptr) {
       run.set_colour((*wanted)[i].colour());
@@ -108,10 +112,27 @@ absl::StatusOr<v1::Experiment> ServerApi::CreateExperiment(
     runs.push_back(std::move(run));
   }
   if (!wrong.empty()) return domain::InvalidFields(wrong);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const std::string field = prefix_of(i) + "priority";
+    if (auto may = MayGive(principal, field, runs[i].priority()); !may.ok()) return may;
+  }
+  const auto check = [&](storage::Database& database) {
+    return CheckQueueWords(database, runs, prefix_of);
+  };
+  if (request.validate_only()) {
+    if (absl::Status may = parts_.store.Read(check); !may.ok()) return may;
+    experiment.clear_id();
+    for (v1::Run& run : runs) {
+      run.clear_experiment();
+      *experiment.add_runs() = std::move(run);
+    }
+    return experiment;
+  }
   for (v1::Run& run : runs) run.set_id(ids_.Next(parts_.clock.WallMicros()));
   if (absl::Status kept = KeepInits(runs); !kept.ok()) return kept;
   absl::StatusOr<v1::Experiment> stored;
   absl::Status status = parts_.store.writer().Write([&](storage::WriteContext& context) {
+    if (absl::Status may = check(context.database); !may.ok()) return may;
     absl::Status written = storage::InsertExperiment(context, experiment);
     for (const v1::Run& run : runs) {
       if (written.ok()) written = storage::InsertRun(context, run);
