@@ -13,6 +13,7 @@
 
 #include "server/app/api.h"
 #include "server/app/dispatcher.h"
+#include "server/app/early_stopper.h"
 #include "server/app/garbage_sweep.h"
 #include "server/app/pool.h"
 #include "server/app/problems.h"
@@ -40,6 +41,7 @@ class ServerApi : public Api {
     scheduler::DeviceBoard& devices;
     const RunFiles& files;
     GarbageSweep& sweep;
+    EarlyStopper& early_stopper;
     Users& users;
     ProgressBoard& progress;
     Pool& pool;
@@ -111,8 +113,9 @@ class ServerApi : public Api {
   // violations begin with `prefix`.
   v1::Run Prepare(const Principal& principal, const v1::Run& wanted, const std::string& prefix,
                   std::vector<domain::FieldViolation>& wrong);
-  absl::StatusOr<std::vector<v1::Run>> RunsOf(const v1::CreateExperimentRequest& request,
-                                              const v1::Preset* preset);
+  // The runs of a new experiment as they will be stored, without ids.
+  absl::StatusOr<std::vector<v1::Run>> PrepareRuns(const Principal& principal,
+                                                   const v1::CreateExperimentRequest& request);
   // Finds the files that data and init_from name; a run in the latter is then named by its id.
   void CheckFiles(const std::string& prefix, v1::RunSpec& effective,
                   std::vector<domain::FieldViolation>& wrong);

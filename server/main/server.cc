@@ -108,6 +108,7 @@ absl::Status Server::Start() {
   // Trainers look here for their server, so it must be true before any of them is started.
   if (auto status = WriteEndpoint(*socket); !status.ok()) return status;
   if (auto status = dispatcher_->Start(); !status.ok()) return status;
+  if (auto status = early_stopper_->Start(); !status.ok()) return status;
   // What deletions before the last stop have left.
   sweep_->Start();
   pool_->Post([this] { app::RemoveFilesOfDeletedRuns(*store_, *files_); });
@@ -153,12 +154,17 @@ absl::Status Server::OpenStore() {
       std::min(options.log_limits.checkpoint, options.log_limits.name / 8);
   options.publish = [this](const std::vector<domain::EventPtr>& events, uint64_t sequence) {
     progress_.Note(events);
+    if (early_stopper_) early_stopper_->Note(events);
     if (hub_) hub_->Publish(events, sequence);
   };
   absl::StatusOr<std::unique_ptr<storage::Store>> store = storage::Store::Open(std::move(options));
   if (!store.ok()) return store.status();
   store_ = *std::move(store);
   hub_ = std::make_unique<stream::Hub>(store_->opened_at_sequence());
+  early_stopper_ = std::make_unique<app::EarlyStopper>(
+      *store_, [this](const std::string& run, const std::string& reason) {
+        return dispatcher_->Cancel(run, reason);
+      });
   users_ = std::make_unique<app::Users>(*store_, clock_);
   return users_->Load(config_.data_dir / "owner-token");
 }
@@ -203,6 +209,7 @@ absl::Status Server::StartParts() {
       *devices_,
       *files_,
       *sweep_,
+      *early_stopper_,
       *users_,
       progress_,
       *pool_,
@@ -306,6 +313,7 @@ void Server::Stop() {
   if (http_) http_->Stop();
   if (rpc_) rpc_->Stop();
   if (storage_tasks_) storage_tasks_->Stop();
+  if (early_stopper_) early_stopper_->Stop();
   gpu_watch_.reset();
   if (dispatcher_) dispatcher_->Stop();
   if (reads_) reads_->Stop();

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/app/dispatcher.h"
+#include "server/app/early_stopper.h"
 #include "server/app/garbage_sweep.h"
 #include "server/app/pool.h"
 #include "server/app/problems.h"
@@ -61,7 +62,8 @@ class Server {
   std::optional<FileLock> lock_;
   std::unique_ptr<stream::Hub> hub_;
   app::ProgressBoard progress_;
-  std::unique_ptr<app::GarbageSweep> sweep_;  // until nothing is written any more
+  std::unique_ptr<app::GarbageSweep> sweep_;          // until nothing is written any more
+  std::unique_ptr<app::EarlyStopper> early_stopper_;  // likewise
   std::unique_ptr<storage::Store> store_;
   std::unique_ptr<app::Problems> problems_;
   std::unique_ptr<app::StorageTasks> storage_tasks_;

@@ -38,6 +38,16 @@ CREATE INDEX attempts_by_end ON attempts (end_time);
 
 ALTER TABLE experiments ADD COLUMN sweep TEXT NOT NULL DEFAULT '';  -- proto3 JSON
 
+-- Comparisons of a sweep's runs with their peers, each made once.
+CREATE TABLE early_stops (
+  run TEXT NOT NULL REFERENCES runs (id),
+  step INTEGER NOT NULL,
+  peers INTEGER NOT NULL,      -- that had come so far
+  reason TEXT NOT NULL,        -- why it is stopped; empty: it went on
+  pending INTEGER NOT NULL,    -- it is to be stopped and has not been told yet
+  PRIMARY KEY (run, step)
+) STRICT, WITHOUT ROWID;
+
 -- 0: no limit.
 ALTER TABLE users ADD COLUMN max_running INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE users ADD COLUMN max_queued INTEGER NOT NULL DEFAULT 0;
