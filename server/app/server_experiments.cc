@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "server/app/audit_lines.h"
 #include "server/app/requests.h"
 #include "server/app/server_api.h"
 #include "server/base/strings.h"
@@ -112,9 +113,14 @@ absl::StatusOr<v1::Experiment> ServerApi::CreateExperiment(
   if (absl::Status kept = KeepInits(runs); !kept.ok()) return kept;
   absl::StatusOr<v1::Experiment> stored;
   absl::Status status = parts_.store.writer().Write([&](storage::WriteContext& context) {
+    const domain::Actor who = principal.actor();
     absl::Status written = storage::InsertExperiment(context, experiment);
+    if (written.ok()) {
+      written = storage::WriteAudit(context, who, CreationLine(experiment, runs.size()));
+    }
     for (const v1::Run& run : runs) {
       if (written.ok()) written = storage::InsertRun(context, run);
+      if (written.ok()) written = storage::WriteAudit(context, who, CreationLine(run));
     }
     if (!written.ok()) return written;
     stored = storage::ReadExperiment(context.database, experiment.id());
