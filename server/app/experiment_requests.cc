@@ -1,6 +1,7 @@
 // The end of a whole experiment, asked for by somebody.
 #include <utility>
 
+#include "server/app/audit_lines.h"
 #include "server/app/dispatcher.h"
 #include "server/base/log.h"
 #include "server/base/strings.h"
@@ -46,23 +47,32 @@ absl::Status CancelOne(Run& run, const std::string& user) {
 
 }  // namespace
 
-absl::Status Dispatcher::CancelExperiment(const std::string& experiment, const std::string& user,
+absl::Status Dispatcher::CancelExperiment(const std::string& experiment, const domain::Actor& who,
                                           bool everybodys) {
   std::vector<AttemptRow> attempts;  // whose processes are to end
   size_t count = 0;
   const absl::Status status = store_.writer().Write([&](WriteContext& context) -> absl::Status {
     const auto owner = storage::ReadExperimentUser(context.database, experiment);
     if (!owner.ok()) return owner.status();
-    if (!everybodys && *owner != user) return NotYours(StrCat("experiment ", experiment), *owner);
+    if (!everybodys && *owner != who.user)
+      return NotYours(StrCat("experiment ", experiment), *owner);
     const absl::StatusOr<std::vector<Run>> runs = ReadUnended(context.database, experiment);
     if (!runs.ok()) return runs.status();
     count = runs->size();
     for (const Run& run : *runs) {
-      if (!everybodys && run.user() != user) return NotYours(StrCat("run ", run.id()), run.user());
-      const absl::Status ended = storage::UpdateRun(context, run.id(), [&](Run& changed) {
+      if (!everybodys && run.user() != who.user)
+        return NotYours(StrCat("run ", run.id()), run.user());
+      Run after;
+      absl::Status ended = storage::UpdateRun(context, run.id(), [&](Run& changed) {
         // The end of one before it may have taken it along.
-        return domain::IsTerminal(changed.state()) ? absl::OkStatus() : CancelOne(changed, user);
+        const absl::Status cancelled =
+            domain::IsTerminal(changed.state()) ? absl::OkStatus() : CancelOne(changed, who.user);
+        after = changed;
+        return cancelled;
       });
+      if (ended.ok() && after.state() != run.state()) {
+        ended = storage::WriteAudit(context, who, StateLine("cancel", after, run.state()));
+      }
       if (!ended.ok()) return ended;
       if (!domain::IsActive(run.state())) continue;
       absl::StatusOr<AttemptRow> attempt = storage::ReadLatestAttempt(context.database, run.id());
@@ -73,7 +83,7 @@ absl::Status Dispatcher::CancelExperiment(const std::string& experiment, const s
   });
   if (!status.ok()) return status;
   LogInfo("experiment cancelled",
-          {{"experiment", experiment}, {"by", user}, {"runs", StrCat(count)}});
+          {{"experiment", experiment}, {"by", who.user}, {"runs", StrCat(count)}});
   for (const AttemptRow& attempt : attempts) {
     executor_->Terminate({attempt.run, attempt.number}, options_.cancel_grace);
     TrainerOf(attempt).stop();

@@ -7,6 +7,7 @@
 #include "server/base/log.h"
 #include "server/base/strings.h"
 #include "server/domain/utf8.h"
+#include "server/storage/audit.h"
 #include "server/storage/drained_devices.h"
 
 namespace normlab::app {
@@ -73,7 +74,12 @@ absl::StatusOr<v1::Device> ServerApi::UpdateDevice(const Principal& principal,
   };
   if (const auto found = find(); !found.ok()) return found;
   const absl::Status status = parts_.store.writer().Write([&](storage::WriteContext& context) {
-    return storage::SetDrained(context, request.id(), request.drain_reason());
+    const absl::Status written = storage::SetDrained(context, request.id(), request.drain_reason());
+    if (!written.ok()) return written;
+    return storage::WriteAudit(context, principal.actor(),
+                               {.action = request.drain_reason().empty() ? "enable" : "drain",
+                                .subject = request.id(),
+                                .detail = request.drain_reason()});
   });
   if (!status.ok()) return status;
   parts_.devices.Drain(request.id(), request.drain_reason());

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "server/app/audit_lines.h"
 #include "server/app/requests.h"
 #include "server/app/run_violations.h"
 #include "server/app/server_api.h"
@@ -187,9 +188,14 @@ absl::StatusOr<v1::Experiment> ServerApi::CreateExperiment(
   absl::StatusOr<v1::Experiment> stored;
   absl::Status status = parts_.store.writer().Write([&](storage::WriteContext& context) {
     if (absl::Status may = check(context.database); !may.ok()) return may;
+    const domain::Actor who = principal.actor();
     absl::Status written = storage::InsertExperiment(context, experiment);
+    if (written.ok()) {
+      written = storage::WriteAudit(context, who, CreationLine(experiment, runs->size()));
+    }
     for (const v1::Run& run : *runs) {
       if (written.ok()) written = storage::InsertRun(context, run);
+      if (written.ok()) written = storage::WriteAudit(context, who, CreationLine(run));
     }
     if (!written.ok()) return written;
     stored = storage::ReadExperiment(context.database, experiment.id());

@@ -36,12 +36,6 @@ const std::string& TextOf(const app::WatchedEvent& watched) {
   return watched.event->text(encode);
 }
 
-std::string Peer(const beast::tcp_stream& stream) {
-  boost::system::error_code error;
-  const asio::ip::tcp::endpoint peer = stream.socket().remote_endpoint(error);
-  return error ? "" : fmt::format("{}:{}", peer.address().to_string(), peer.port());
-}
-
 }  // namespace
 
 EventStream::EventStream(beast::tcp_stream& stream, ServerContext& context,
@@ -50,7 +44,7 @@ EventStream::EventStream(beast::tcp_stream& stream, ServerContext& context,
       context_(context),
       watch_(std::move(watch)),
       chunked_(chunked),
-      peer_(Peer(stream)),
+      peer_(PeerAddress(stream.socket())),
       timer_(stream.get_executor()) {
   wake_ = std::make_shared<Wake>(context_.pool.io(), [this] {
     ready_ = true;

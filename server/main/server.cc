@@ -166,6 +166,17 @@ absl::Status Server::OpenStore() {
         return dispatcher_->Cancel(run, reason);
       });
   users_ = std::make_unique<app::Users>(*store_, clock_);
+  // Whoever runs the server goes on without noticing that the owner's token was replaced.
+  users_->OnOwnerToken([this] {
+    if (!endpoint_written_) return;  // being stopped
+    const absl::StatusOr<std::filesystem::path> socket = SocketPath();
+    const absl::Status status = socket.ok() ? WriteEndpoint(*socket) : socket.status();
+    if (!status.ok()) {
+      LogError("endpoint.json has the owner's old token; restart the server",
+               {{"why", std::string(status.message())}});
+    }
+  });
+  start_time_ = clock_.WallMicros();
   return users_->Load(config_.data_dir / "owner-token");
 }
 
@@ -289,15 +300,12 @@ absl::StatusOr<std::filesystem::path> Server::SocketPath() const {
 }
 
 absl::Status Server::WriteEndpoint(const std::filesystem::path& socket) {
-  const nlohmann::json endpoint = {{"http", http_address_},
-                                   {"grpc", rpc_->address()},
-                                   {"socket", socket.string()},
-                                   {"pid", getpid()},
-                                   {"start_time", clock_.WallMicros()},
-                                   {"token", users_->owner_token()}};
+  const nlohmann::json endpoint = {{"http", http_address_},     {"grpc", rpc_->address()},
+                                   {"socket", socket.string()}, {"pid", getpid()},
+                                   {"start_time", start_time_}, {"token", users_->owner_token()}};
   absl::Status status =
       WritePrivateFile(config_.data_dir / "endpoint.json", endpoint.dump(2) + "\n");
-  endpoint_written_ = status.ok();
+  if (status.ok()) endpoint_written_ = true;
   return status;
 }
 

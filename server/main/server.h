@@ -2,6 +2,7 @@
 #ifndef NORMLAB_SERVER_MAIN_SERVER_H_
 #define NORMLAB_SERVER_MAIN_SERVER_H_
 
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -77,7 +78,8 @@ class Server {
   std::unique_ptr<rpc::RpcServer> rpc_;
   std::unique_ptr<http::HttpServer> http_;
   std::string http_address_;
-  bool endpoint_written_ = false;
+  std::atomic<bool> endpoint_written_ = false;
+  int64_t start_time_ = 0;  // microseconds since 1970
 };
 
 }  // namespace normlab::server

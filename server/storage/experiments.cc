@@ -52,6 +52,14 @@ absl::Status InsertExperiment(WriteContext& context, const v1::Experiment& exper
   return insert.Run();
 }
 
+absl::StatusOr<std::string> ReadExperimentUser(Database& database, std::string_view id) {
+  Statement select = database.Prepared("SELECT user_name FROM experiments WHERE id = ?1");
+  select.Bind(1, id);
+  if (select.Step()) return select.Text(0);
+  if (!select.status().ok()) return select.status();
+  return absl::NotFoundError(StrCat("there is no experiment ", id));
+}
+
 absl::StatusOr<v1::Experiment> ReadExperiment(Database& database, std::string_view id) {
   absl::StatusOr<v1::Experiment> experiment =
       absl::NotFoundError(StrCat("there is no experiment ", id));

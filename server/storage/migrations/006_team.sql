@@ -63,10 +63,12 @@ CREATE TABLE audit (
   action TEXT NOT NULL,
   run TEXT NOT NULL DEFAULT '',
   subject TEXT NOT NULL DEFAULT '',  -- experiment, user or device
-  detail TEXT NOT NULL DEFAULT ''
+  detail TEXT NOT NULL DEFAULT '',
+  owner TEXT NOT NULL DEFAULT ''     -- the user whose run, experiment or account it is
 ) STRICT;
 CREATE INDEX audit_by_run ON audit (run) WHERE run <> '';
 CREATE INDEX audit_by_user ON audit (user_name);
+CREATE INDEX audit_by_owner ON audit (owner);
 
 -- Devices that an admin took out of use.
 CREATE TABLE drained_devices (
