@@ -20,18 +20,6 @@ absl::Status NotYours(std::string_view what, const std::string& owner) {
       StrCat(what, " belongs to ", owner, "; only its owner or an admin may do that"));
 }
 
-// The runs that have not ended, newest first: those that wait for others come before them, and so
-// are cancelled for what was asked and not for what they waited for.
-absl::StatusOr<std::vector<Run>> ReadUnended(storage::Database& database,
-                                             const std::string& experiment) {
-  storage::RunQuery query;
-  query.experiment = experiment;
-  query.limit = 1'000'000;
-  query.states = {Run::STATE_QUEUED,  Run::STATE_STARTING, Run::STATE_RUNNING,
-                  Run::STATE_PAUSING, Run::STATE_PAUSED,   Run::STATE_CANCELLING};
-  return storage::ReadRuns(database, query);
-}
-
 absl::Status CancelOne(Run& run, const std::string& user) {
   if (domain::IsActive(run.state())) {
     run.set_state(Run::STATE_CANCELLING);
@@ -54,18 +42,21 @@ absl::Status Dispatcher::CancelExperiment(const std::string& experiment, const s
     const auto owner = storage::ReadExperimentUser(context.database, experiment);
     if (!owner.ok()) return owner.status();
     if (!everybodys && *owner != user) return NotYours(StrCat("experiment ", experiment), *owner);
-    const absl::StatusOr<std::vector<Run>> runs = ReadUnended(context.database, experiment);
+    // Newest first: those that wait for others come before them, and so are cancelled for what was
+    // asked and not for what they waited for.
+    const auto runs = storage::ReadUnendedRuns(context.database, experiment);
     if (!runs.ok()) return runs.status();
     count = runs->size();
-    for (const Run& run : *runs) {
-      if (!everybodys && run.user() != user) return NotYours(StrCat("run ", run.id()), run.user());
-      const absl::Status ended = storage::UpdateRun(context, run.id(), [&](Run& changed) {
-        // The end of one before it may have taken it along.
-        return domain::IsTerminal(changed.state()) ? absl::OkStatus() : CancelOne(changed, user);
+    for (const storage::UnendedRun& run : *runs) {
+      if (!everybodys && run.user != user) return NotYours(StrCat("run ", run.id), run.user);
+      bool taken_along = false;  // by the end of one before it
+      const absl::Status ended = storage::UpdateRun(context, run.id, [&](Run& changed) {
+        taken_along = domain::IsTerminal(changed.state());
+        return taken_along ? absl::CancelledError() : CancelOne(changed, user);
       });
-      if (!ended.ok()) return ended;
-      if (!domain::IsActive(run.state())) continue;
-      absl::StatusOr<AttemptRow> attempt = storage::ReadLatestAttempt(context.database, run.id());
+      if (!ended.ok() && !taken_along) return ended;
+      if (!domain::IsActive(run.state)) continue;
+      absl::StatusOr<AttemptRow> attempt = storage::ReadLatestAttempt(context.database, run.id);
       if (!attempt.ok()) return attempt.status();
       attempts.push_back(*std::move(attempt));
     }
