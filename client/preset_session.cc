@@ -15,6 +15,7 @@
 #include "client/preset_table.h"
 #include "client/preset_table_report.h"
 #include "client/read_curves.h"
+#include "client/result_grid.h"
 #include "client/term/text.h"
 #include "client/watch_session.h"
 #include "server/domain/settings.h"
@@ -167,7 +168,11 @@ void PrintIdentityPaths(const PresetReport& report, const PresetCells& cells, Te
 
 void PrintTableReport(const PresetReport& report, const PresetCells& cells, Terminal& terminal) {
   terminal.Print("");
-  PrintCells(cells, terminal);
+  if (IsGrid(cells)) {
+    PrintGrids(cells, terminal);
+  } else {
+    PrintCells(cells, terminal);
+  }
   PrintIdentityPaths(report, cells, terminal);
   terminal.Print("");
   const int width = terminal.smart() ? terminal.size().columns : 0;

@@ -21,6 +21,7 @@ constexpr const char* kFooter =
     "  normlab article                          three runs: Pre-Norm, Post-Norm, with warmup\n"
     "  normlab preset                           the other built-in experiments\n"
     "  normlab submit --placement post --layers 12 --watch\n"
+    "  normlab sweep --grid layers=2,6,12 --grid placement=pre,post --seeds 3 --watch\n"
     "  normlab ls\n"
     "  normlab plot RUN RUN -o curves.svg\n"
     "\n"
@@ -98,10 +99,11 @@ int RunProgram(const std::vector<std::string>& arguments, Terminal& terminal) {
   program.fallthrough();
   program.get_formatter()->column_width(34);
   AddGlobalOptions(program, context);
-  for (const auto add :
-       {AddArticle, AddPreset, AddSubmit, AddLs, AddShow, AddWatch, AddProbe, AddPause, AddResume,
-        AddRetry, AddCancel, AddHold, AddMove, AddAfter, AddRename, AddLabel, AddNote, AddPin, AddRm, AddPrune, AddDevices,
-        AddExport, AddPlot, AddOpen, AddBackup, AddCompact, AddDoctor, AddCompletion}) {
+  for (const auto add : {AddArticle, AddPreset, AddSubmit,  AddSweep,   AddLs,        AddShow,
+                         AddWatch,   AddProbe,  AddPause,   AddResume,  AddRetry,     AddCancel,
+                         AddHold,    AddMove,   AddAfter,   AddRename,  AddLabel,     AddNote,
+                         AddPin,     AddRm,     AddPrune,   AddDevices, AddExport,    AddPlot,
+                         AddOpen,    AddBackup, AddCompact, AddDoctor,  AddCompletion}) {
     add(program, context);
   }
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());

@@ -39,6 +39,7 @@ void AddRetry(CLI::App& program, Context& context);
 void AddRm(CLI::App& program, Context& context);
 void AddShow(CLI::App& program, Context& context);
 void AddSubmit(CLI::App& program, Context& context);
+void AddSweep(CLI::App& program, Context& context);
 void AddWatch(CLI::App& program, Context& context);
 
 }  // namespace normlab::client

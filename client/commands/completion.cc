@@ -46,6 +46,15 @@ std::vector<std::string> FieldNames() {
   return names;
 }
 
+// What an axis of a sweep begins with: "layers=".
+std::vector<std::string> AxisBeginnings() {
+  std::vector<std::string> names;
+  for (const domain::SettingInfo& setting : domain::Settings()) {
+    if (!setting.server_only) names.push_back(setting.name + "=");
+  }
+  return names;
+}
+
 std::string Bash(const CLI::App& program) {
   std::string script =
       "# bash completion of normlab. To use: source <(normlab completion bash)\n"
@@ -63,8 +72,12 @@ std::string Bash(const CLI::App& program) {
   }
   script += fmt::format("    --order-by) COMPREPLY=($(compgen -W '{}' -- \"$word\")); return ;;\n",
                         Words(FieldNames()));
+  script += fmt::format(
+      "    --grid|--random) compopt -o nospace; COMPREPLY=($(compgen -W '{}' -- \"$word\")); "
+      "return ;;\n",
+      Words(AxisBeginnings()));
   script +=
-      "    -o|--output|--out|--data-dir) COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n"
+      "    -o|--list|--output|--out|--data-dir) COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n"
       "  esac\n"
       "  case $command in\n";
   for (const CLI::App* command : program.get_subcommands({})) {
@@ -110,8 +123,10 @@ std::string Fish(const CLI::App& program) {
     for (const CLI::Option* option : command->get_options()) {
       if (option->get_lnames().empty()) continue;
       const domain::SettingInfo* setting = domain::FindSetting(option->get_lnames().front());
-      const bool orders = option->get_lnames().front() == "order-by";
-      const std::vector<std::string> values = orders               ? FieldNames()
+      const std::string& flag = option->get_lnames().front();
+      const std::vector<std::string> values = flag == "order-by" ? FieldNames()
+                                              : flag == "grid" || flag == "random"
+                                                  ? AxisBeginnings()
                                               : setting == nullptr ? std::vector<std::string>{}
                                                                    : ValuesOf(*setting);
       script +=

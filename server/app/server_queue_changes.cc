@@ -9,6 +9,7 @@
 #include "server/base/log.h"
 #include "server/base/strings.h"
 #include "server/domain/priority.h"
+#include "server/storage/audit.h"
 #include "server/storage/experiments.h"
 #include "server/storage/queue_changes.h"
 #include "server/storage/runs.h"
@@ -55,7 +56,12 @@ absl::StatusOr<v1::Run> ServerApi::ChangeQueued(
   if (absl::Status status = CheckOwner(principal, id); !status.ok()) return status;
   absl::StatusOr<v1::Run> changed;
   absl::Status status = parts_.store.writer().Write([&](WriteContext& context) {
-    if (absl::Status written = change(context); !written.ok()) return written;
+    absl::Status written = change(context);
+    if (written.ok()) {
+      written =
+          storage::WriteAudit(context, principal.actor(), {.action = std::string(what), .run = id});
+    }
+    if (!written.ok()) return written;
     changed = storage::ReadRun(context.database, id);
     return changed.status();
   });
@@ -98,7 +104,7 @@ absl::StatusOr<v1::Experiment> ServerApi::CancelExperiment(
   if (absl::Status status = CheckId("experiment", request.id()); !status.ok()) return status;
   if (absl::Status status = MayChange(principal); !status.ok()) return status;
   absl::Status status = parts_.dispatcher.CancelExperiment(
-      request.id(), principal.user, /*everybodys=*/principal.role == "admin");
+      request.id(), principal.actor(), /*everybodys=*/principal.role == "admin");
   if (!status.ok()) return status;
   v1::GetExperimentRequest get;
   get.set_id(request.id());

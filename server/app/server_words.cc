@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/app/audit_lines.h"
 #include "server/app/requests.h"
 #include "server/app/server_api.h"
 #include "server/app/submit_checks.h"
@@ -72,6 +73,11 @@ int32_t AttemptsOf(const v1::Run& run) {
   return run.attempts().empty() ? 0 : run.attempts(run.attempts_size() - 1).number();
 }
 
+// Written before the run goes, while the database knows whose it is.
+storage::AuditLine DeletionLine(const v1::Run& run) {
+  return {"delete", run.id(), run.experiment(), StrCat("\"", run.display_name(), "\"")};
+}
+
 }  // namespace
 
 absl::StatusOr<v1::Run> ServerApi::UpdateRun(const Principal& principal,
@@ -101,12 +107,17 @@ absl::StatusOr<v1::Run> ServerApi::UpdateRun(const Principal& principal,
   if (!wrong.empty()) return domain::InvalidFields(wrong);
   absl::StatusOr<v1::Run> changed;
   absl::Status status = parts_.store.writer().Write([&](storage::WriteContext& context) {
+    const absl::StatusOr<v1::Run> before = storage::ReadRun(context.database, id);
+    if (!before.ok()) return before.status();
     absl::Status written;
     if (!queue.empty()) written = storage::ChangeQueued(context, id, queue);
     if (written.ok() && !words.empty()) written = storage::DescribeRun(context, id, words);
     if (!written.ok()) return written;
     changed = storage::ReadRun(context.database, id);
-    return changed.status();
+    if (!changed.ok()) return changed.status();
+    const storage::AuditLine line = DescriptionLine(*before, *changed);
+    if (line.detail.empty()) return absl::OkStatus();
+    return storage::WriteAudit(context, principal.actor(), line);
   });
   if (!status.ok()) return status;
   if (!queue.empty()) parts_.dispatcher.Wake();
@@ -122,6 +133,8 @@ absl::Status ServerApi::DeleteRun(const Principal& principal, const v1::DeleteRu
     const absl::StatusOr<v1::Run> run = storage::ReadRun(context.database, request.id());
     if (!run.ok()) return run.status();
     attempts = AttemptsOf(*run);
+    const absl::Status noted = storage::WriteAudit(context, principal.actor(), DeletionLine(*run));
+    if (!noted.ok()) return noted;
     return storage::DeleteRun(context, request.id());
   });
   if (!status.ok()) return status;
@@ -171,7 +184,7 @@ absl::StatusOr<std::vector<v1::Run>> ServerApi::PrunableOf(const Principal& prin
   return runs;
 }
 
-absl::Status ServerApi::Prune(const v1::PruneRunsRequest& request,
+absl::Status ServerApi::Prune(const domain::Actor& who, const v1::PruneRunsRequest& request,
                               const std::vector<v1::Run>& runs) {
   std::vector<const v1::Run*> done;
   absl::Status status = parts_.store.writer().Write([&](storage::WriteContext& context) {
@@ -182,6 +195,11 @@ absl::Status ServerApi::Prune(const v1::PruneRunsRequest& request,
       // Pinned, tried again or deleted since it was looked at; nothing of it was written.
       if (absl::IsFailedPrecondition(one) || absl::IsNotFound(one)) continue;
       if (!one.ok()) return one;
+      storage::AuditLine line = DeletionLine(run);
+      if (request.checkpoints_only()) line.action = "delete checkpoints";
+      line.owner = run.user();  // the run is gone by now
+      StrAppend(&line.detail, ", by: ", request.filter());
+      if (auto noted = storage::WriteAudit(context, who, line); !noted.ok()) return noted;
       done.push_back(&run);
     }
     return absl::OkStatus();
@@ -230,7 +248,7 @@ absl::StatusOr<v1::PruneRunsResponse> ServerApi::PruneRuns(const Principal& prin
           {first + static_cast<ptrdiff_t>(begin), first + static_cast<ptrdiff_t>(end)}, response);
       if (!runs.ok()) return runs.status();
       if (request.validate_only()) continue;
-      if (status = Prune(request, *runs); !status.ok()) return status;
+      if (status = Prune(principal.actor(), request, *runs); !status.ok()) return status;
     }
   } while (query.after);
   LogInfo(request.validate_only() ? "runs looked at for pruning" : "runs pruned",

@@ -34,8 +34,16 @@ absl::StatusOr<Answer> CancelExperiment(const Call& call);
 absl::StatusOr<Answer> ListPresets(const Call& call);
 
 absl::StatusOr<Answer> ListDevices(const Call& call);
+absl::StatusOr<Answer> UpdateDevice(const Call& call);
 absl::StatusOr<Answer> GetStorage(const Call& call);
 absl::StatusOr<Answer> Settings(const Call& call);
+
+absl::StatusOr<Answer> ListUsers(const Call& call);
+absl::StatusOr<Answer> CreateUser(const Call& call);
+absl::StatusOr<Answer> UpdateUser(const Call& call);
+absl::StatusOr<Answer> DeleteUser(const Call& call);
+absl::StatusOr<Answer> RotateToken(const Call& call);
+absl::StatusOr<Answer> ListAuditEvents(const Call& call);
 
 absl::StatusOr<Answer> GetMe(const Call& call);
 absl::StatusOr<Answer> CreateLoginCode(const Call& call);

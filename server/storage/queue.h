@@ -22,9 +22,6 @@ struct QueuedRow {
 // QUEUED runs that are not held, by class, rank and age, at most `limit`.
 absl::StatusOr<std::vector<QueuedRow>> ReadQueue(Database& database, int64_t limit);
 
-// Ids of QUEUED runs whose latest attempt was interrupted.
-absl::StatusOr<std::vector<std::string>> ReadInterruptedInQueue(Database& database);
-
 }  // namespace normlab::storage
 
 #endif  // NORMLAB_SERVER_STORAGE_QUEUE_H_

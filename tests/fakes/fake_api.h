@@ -159,6 +159,13 @@ class FakeApi : public app::Api {
   Answer<v1::CancelExperimentRequest, v1::Experiment> cancel_experiment;
   Answer<v1::ListExperimentsRequest, v1::ListExperimentsResponse> list_experiments;
   Answer<v1::ExchangeLoginCodeRequest, v1::ExchangeLoginCodeResponse> exchange_login_code;
+  Answer<v1::ListUsersRequest, v1::ListUsersResponse> list_users;
+  Answer<v1::CreateUserRequest, v1::CreateUserResponse> create_user;
+  Answer<v1::UpdateUserRequest, v1::User> update_user;
+  std::function<absl::Status(const v1::DeleteUserRequest&)> delete_user;
+  Answer<v1::RotateTokenRequest, v1::RotateTokenResponse> rotate_token;
+  Answer<v1::ListAuditEventsRequest, v1::ListAuditEventsResponse> list_audit_events;
+  std::string latest_origin;  // of the latest ListAuditEvents
   v1::ListPresetsResponse presets;
   v1::ListDevicesResponse devices;
   v1::Storage storage;
@@ -181,9 +188,10 @@ class FakeApi : public app::Api {
 
   const std::shared_ptr<FakeFeed>& feed() { return feed_; }
 
-  absl::StatusOr<app::Principal> Authenticate(std::string_view token) override {
+  absl::StatusOr<app::Principal> Authenticate(std::string_view token,
+                                              std::string_view origin) override {
     if (token != kToken) return absl::UnauthenticatedError("nobody has this token");
-    return app::Principal{"owner", "admin"};
+    return app::Principal{"owner", "admin", std::string(origin)};
   }
   absl::StatusOr<v1::Run> CreateRun(const app::Principal&,
                                     const v1::CreateRunRequest& request) override {
@@ -278,6 +286,13 @@ class FakeApi : public app::Api {
   absl::StatusOr<v1::ListPresetsResponse> ListPresets(const app::Principal&) override {
     return presets;
   }
+  absl::StatusOr<v1::Device> UpdateDevice(const app::Principal&,
+                                          const v1::UpdateDeviceRequest& request) override {
+    v1::Device device;
+    device.set_id(request.id());
+    device.set_unavailable_reason(request.drain_reason());
+    return device;
+  }
   absl::StatusOr<v1::ListDevicesResponse> ListDevices(const app::Principal&) override {
     return devices;
   }
@@ -293,8 +308,33 @@ class FakeApi : public app::Api {
     return response;
   }
   absl::StatusOr<v1::ExchangeLoginCodeResponse> ExchangeLoginCode(
-      const v1::ExchangeLoginCodeRequest& request) override {
+      const v1::ExchangeLoginCodeRequest& request, std::string_view) override {
     return Ask(exchange_login_code, request);
+  }
+  absl::StatusOr<v1::ListUsersResponse> ListUsers(const app::Principal&,
+                                                  const v1::ListUsersRequest& request) override {
+    return Ask(list_users, request);
+  }
+  absl::StatusOr<v1::CreateUserResponse> CreateUser(const app::Principal&,
+                                                    const v1::CreateUserRequest& request) override {
+    return Ask(create_user, request);
+  }
+  absl::StatusOr<v1::User> UpdateUser(const app::Principal&,
+                                      const v1::UpdateUserRequest& request) override {
+    return Ask(update_user, request);
+  }
+  absl::Status DeleteUser(const app::Principal&, const v1::DeleteUserRequest& request) override {
+    if (!delete_user) return absl::UnimplementedError("the test has no answer for this");
+    return delete_user(request);
+  }
+  absl::StatusOr<v1::RotateTokenResponse> RotateToken(
+      const app::Principal&, const v1::RotateTokenRequest& request) override {
+    return Ask(rotate_token, request);
+  }
+  absl::StatusOr<v1::ListAuditEventsResponse> ListAuditEvents(
+      const app::Principal& who, const v1::ListAuditEventsRequest& request) override {
+    latest_origin = who.origin;
+    return Ask(list_audit_events, request);
   }
   absl::StatusOr<v1::Storage> GetStorage(const app::Principal&) override { return storage; }
   void Backup(const app::Principal&, app::TellBackup, app::TaskDone done) override {

@@ -114,7 +114,7 @@ TEST_F(ProgramTest, UnknownOptionAndCommandAreUsageErrorsWithTheNearestName) {
 
 TEST_F(ProgramTest, EveryCommandHasHelpWithExamples) {
   for (const char* command :
-       {"article", "preset", "submit", "ls",     "show",   "watch", "probe", "pause",
+       {"article", "preset", "submit", "sweep", "ls",     "show",   "watch", "probe", "pause",
         "resume",  "retry",  "cancel", "rename", "label",  "note",  "pin",   "rm",
         "prune",   "devices", "export", "plot",  "open",   "backup", "compact", "doctor",
         "completion"}) {
@@ -662,6 +662,7 @@ TEST_F(ProgramTest, CompletionKnowsCommandsSettingsAndChoices) {
     EXPECT_THAT(out_, HasSubstr("pre post")) << shell;
     EXPECT_THAT(out_, HasSubstr("article")) << shell;
     EXPECT_THAT(out_, HasSubstr("normlab preset --names")) << shell;
+    EXPECT_THAT(out_, HasSubstr(" learning_rate= ")) << shell;
   }
 }
 
