@@ -195,9 +195,9 @@ absl::StatusOr<v1::Run> ServerApi::PauseRun(const Principal& principal,
 absl::StatusOr<v1::Run> ServerApi::ResumeRun(const Principal& principal,
                                              const v1::ResumeRunRequest& request) {
   return ChangeRun(principal, request.id(),
-                   [&](Dispatcher& dispatcher, const std::string& run, const std::string& user) {
+                   [&](Dispatcher& dispatcher, const std::string& run, const domain::Actor& who) {
                      const absl::Status may = CheckQueueLimitOf(run);
-                     return may.ok() ? dispatcher.Resume(run, user) : may;
+                     return may.ok() ? dispatcher.Resume(run, who) : may;
                    });
 }
 

@@ -98,14 +98,6 @@ absl::StatusOr<std::vector<v1::Experiment>> ReadExperiments(Database& database,
   return experiments;
 }
 
-absl::StatusOr<std::string> ReadExperimentUser(Database& database, std::string_view id) {
-  Statement select = database.Prepared("SELECT user_name FROM experiments WHERE id = ?1");
-  select.Bind(1, id);
-  if (select.Step()) return select.Text(0);
-  if (!select.status().ok()) return select.status();
-  return absl::NotFoundError(StrCat("there is no experiment ", id));
-}
-
 absl::StatusOr<std::vector<UnendedRun>> ReadUnendedRuns(Database& database,
                                                         std::string_view experiment) {
   Statement select = database.Prepared(
