@@ -6,7 +6,9 @@
 #include "server/base/log.h"
 #include "server/base/strings.h"
 #include "server/domain/run_state.h"
+#include "server/storage/audit.h"
 #include "server/storage/experiments.h"
+#include "server/storage/run_control.h"
 #include "server/storage/runs.h"
 
 namespace normlab::app {
@@ -21,19 +23,7 @@ absl::Status NotYours(std::string_view what, const std::string& owner) {
       StrCat(what, " belongs to ", owner, "; only its owner or an admin may do that"));
 }
 
-// The runs that have not ended, newest first: those that wait for others come before them, and so
-// are cancelled for what was asked and not for what they waited for.
-absl::StatusOr<std::vector<Run>> ReadUnended(storage::Database& database,
-                                             const std::string& experiment) {
-  storage::RunQuery query;
-  query.experiment = experiment;
-  query.limit = 1'000'000;
-  query.states = {Run::STATE_QUEUED,  Run::STATE_STARTING, Run::STATE_RUNNING,
-                  Run::STATE_PAUSING, Run::STATE_PAUSED,   Run::STATE_CANCELLING};
-  return storage::ReadRuns(database, query);
-}
-
-absl::Status CancelOne(Run& run, const std::string& user) {
+void Cancel(Run& run, const std::string& user) {
   if (domain::IsActive(run.state())) {
     run.set_state(Run::STATE_CANCELLING);
   } else {
@@ -42,7 +32,33 @@ absl::Status CancelOne(Run& run, const std::string& user) {
     run.set_state(Run::STATE_CANCELLED);
   }
   run.clear_wait_reason();
-  return absl::OkStatus();
+}
+
+// Whatever the server had told it to stop for no longer matters.
+absl::Status ForgetStop(WriteContext& context, const std::string& run) {
+  absl::StatusOr<storage::RunControl> control = storage::ReadRunControl(context.database, run);
+  if (!control.ok()) return control.status();
+  if (control->stop_cause == storage::StopCause::kNone) return absl::OkStatus();
+  control->ClearStop();
+  return storage::WriteRunControl(context, run, *control);
+}
+
+// Nothing when the run has ended meanwhile: the end of one before it may have taken it along.
+absl::Status CancelOne(WriteContext& context, const storage::UnendedRun& run,
+                       const domain::Actor& who) {
+  Run after;
+  bool ended = false;
+  absl::Status status = storage::UpdateRun(context, run.id, [&](Run& changed) {
+    ended = domain::IsTerminal(changed.state());
+    if (ended) return absl::CancelledError("it has ended");
+    Cancel(changed, who.user);
+    after = changed;
+    return absl::OkStatus();
+  });
+  if (ended) return absl::OkStatus();
+  if (status.ok()) status = ForgetStop(context, run.id);
+  if (!status.ok()) return status;
+  return storage::WriteAudit(context, who, StateLine("cancel", after, run.state));
 }
 
 }  // namespace
@@ -54,28 +70,19 @@ absl::Status Dispatcher::CancelExperiment(const std::string& experiment, const d
   const absl::Status status = store_.writer().Write([&](WriteContext& context) -> absl::Status {
     const auto owner = storage::ReadExperimentUser(context.database, experiment);
     if (!owner.ok()) return owner.status();
-    if (!everybodys && *owner != who.user)
+    if (!everybodys && *owner != who.user) {
       return NotYours(StrCat("experiment ", experiment), *owner);
-    const absl::StatusOr<std::vector<Run>> runs = ReadUnended(context.database, experiment);
+    }
+    // Newest first: those that wait for others come before them, and so are cancelled for what was
+    // asked and not for what they waited for.
+    const auto runs = storage::ReadUnendedRuns(context.database, experiment);
     if (!runs.ok()) return runs.status();
     count = runs->size();
-    for (const Run& run : *runs) {
-      if (!everybodys && run.user() != who.user)
-        return NotYours(StrCat("run ", run.id()), run.user());
-      Run after;
-      absl::Status ended = storage::UpdateRun(context, run.id(), [&](Run& changed) {
-        // The end of one before it may have taken it along.
-        const absl::Status cancelled =
-            domain::IsTerminal(changed.state()) ? absl::OkStatus() : CancelOne(changed, who.user);
-        after = changed;
-        return cancelled;
-      });
-      if (ended.ok() && after.state() != run.state()) {
-        ended = storage::WriteAudit(context, who, StateLine("cancel", after, run.state()));
-      }
-      if (!ended.ok()) return ended;
-      if (!domain::IsActive(run.state())) continue;
-      absl::StatusOr<AttemptRow> attempt = storage::ReadLatestAttempt(context.database, run.id());
+    for (const storage::UnendedRun& run : *runs) {
+      if (!everybodys && run.user != who.user) return NotYours(StrCat("run ", run.id), run.user);
+      if (auto ended = CancelOne(context, run, who); !ended.ok()) return ended;
+      if (!domain::IsActive(run.state)) continue;
+      absl::StatusOr<AttemptRow> attempt = storage::ReadLatestAttempt(context.database, run.id);
       if (!attempt.ok()) return attempt.status();
       attempts.push_back(*std::move(attempt));
     }
@@ -84,10 +91,7 @@ absl::Status Dispatcher::CancelExperiment(const std::string& experiment, const d
   if (!status.ok()) return status;
   LogInfo("experiment cancelled",
           {{"experiment", experiment}, {"by", who.user}, {"runs", StrCat(count)}});
-  for (const AttemptRow& attempt : attempts) {
-    executor_->Terminate({attempt.run, attempt.number}, options_.cancel_grace);
-    TrainerOf(attempt).stop();
-  }
+  for (const AttemptRow& attempt : attempts) EndProcesses(attempt);
   Wake();  // others may wait behind those that were queued
   return absl::OkStatus();
 }

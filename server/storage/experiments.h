@@ -26,6 +26,16 @@ absl::StatusOr<std::vector<v1::Experiment>> ReadExperiments(Database& database,
 // Name of the user who made it. NOT_FOUND when there is no such experiment.
 absl::StatusOr<std::string> ReadExperimentUser(Database& database, std::string_view id);
 
+// A run of an experiment that has not ended.
+struct UnendedRun {
+  std::string id;
+  std::string user;
+  v1::Run::State state;
+};
+// Newest first.
+absl::StatusOr<std::vector<UnendedRun>> ReadUnendedRuns(Database& database,
+                                                        std::string_view experiment);
+
 }  // namespace normlab::storage
 
 #endif  // NORMLAB_SERVER_STORAGE_EXPERIMENTS_H_

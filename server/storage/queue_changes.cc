@@ -14,6 +14,10 @@
 namespace normlab::storage {
 namespace {
 
+// As a number in the text: the index runs_in_queue has these alone.
+#define NORMLAB_QUEUED "state = 1"
+static_assert(v1::Run::STATE_QUEUED == 1);
+
 // The run, if it is QUEUED.
 absl::StatusOr<v1::Run> ReadQueued(Database& database, const std::string& id) {
   absl::StatusOr<v1::Run> run = ReadRun(database, id);
@@ -65,12 +69,11 @@ struct Ranked {
 };
 
 absl::StatusOr<std::vector<Ranked>> ReadPeers(Database& database, const v1::Run& run) {
-  Statement select = database.Prepared(
-      "SELECT id, queue_rank FROM runs WHERE state = ?1 AND user_name = ?2 AND priority = ?3 "
-      "ORDER BY queue_rank, id");
-  select.Bind(1, int64_t{v1::Run::STATE_QUEUED});
-  select.Bind(2, run.user());
-  select.Bind(3, int64_t{domain::PriorityNumber(run.priority()).value_or(0)});
+  Statement select =
+      database.Prepared("SELECT id, queue_rank FROM runs WHERE " NORMLAB_QUEUED
+                        " AND user_name = ?1 AND priority = ?2 ORDER BY queue_rank, id");
+  select.Bind(1, run.user());
+  select.Bind(2, int64_t{domain::PriorityNumber(run.priority()).value_or(0)});
   std::vector<Ranked> peers;
   while (select.Step()) peers.push_back({select.Text(0), select.Integer(1)});
   if (!select.status().ok()) return select.status();
@@ -173,9 +176,8 @@ absl::Status CheckQueueLimit(Database& database, const std::string& user, int64_
   }
   if (limit == 0) return absl::OkStatus();
   Statement count =
-      database.Prepared("SELECT count(*) FROM runs WHERE state = ?1 AND user_name = ?2");
-  count.Bind(1, int64_t{v1::Run::STATE_QUEUED});
-  count.Bind(2, user);
+      database.Prepared("SELECT count(*) FROM runs WHERE " NORMLAB_QUEUED " AND user_name = ?1");
+  count.Bind(1, user);
   if (!count.Step()) return count.status();
   const int64_t queued = count.Integer(0);
   if (queued + more <= limit) return absl::OkStatus();

@@ -146,6 +146,25 @@ TEST_F(QueuedRunsTest, AnExperimentIsCancelledInOneGo) {
             absl::StatusCode::kNotFound);
 }
 
+TEST_F(QueuedRunsTest, AnEndThatTakesAnotherAlongIsToldOnce) {
+  const std::string experiment = AddExperiment("lab1");
+  const std::string older = Add({.experiment = experiment});
+  const std::string newer = Add({.experiment = experiment});
+  storage::QueueChange change;
+  change.after.emplace().Add()->set_run(newer);
+  Start(/*slots=*/0);
+  ASSERT_TRUE(Write([&](storage::WriteContext& context) {
+                return storage::ChangeQueued(context, older, change);
+              }).ok());
+  ASSERT_TRUE(dispatcher_->CancelExperiment(experiment, "lab1", false).ok());
+  dispatcher_->Stop();
+  ASSERT_TRUE(Write([](storage::WriteContext&) { return absl::OkStatus(); }).ok());
+  int ends = 0;
+  for (const domain::EventPtr& event : runs_.published()) ends += event->message().has_end();
+  EXPECT_EQ(ends, 2);
+  EXPECT_THAT(runs_.Read(older).end_reason(), HasSubstr("was cancelled"));
+}
+
 TEST_F(QueuedRunsTest, AnExperimentWithRunsOfOthersIsTheirsToo) {
   const std::string experiment = AddExperiment("lab1");
   const std::string mine = Add({.experiment = experiment});
