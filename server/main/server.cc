@@ -163,7 +163,7 @@ absl::Status Server::OpenStore() {
   hub_ = std::make_unique<stream::Hub>(store_->opened_at_sequence());
   early_stopper_ = std::make_unique<app::EarlyStopper>(
       *store_, [this](const std::string& run, const std::string& reason) {
-        return dispatcher_->Cancel(run, reason);
+        return dispatcher_->StopEarly(run, reason);
       });
   users_ = std::make_unique<app::Users>(*store_, clock_);
   // Whoever runs the server goes on without noticing that the owner's token was replaced.
