@@ -10,6 +10,7 @@
 namespace normlab::client {
 
 void AddArticle(CLI::App& program, Context& context);
+void AddAudit(CLI::App& program, Context& context);
 void AddBackup(CLI::App& program, Context& context);
 void AddCancel(CLI::App& program, Context& context);
 void AddCompact(CLI::App& program, Context& context);
@@ -18,6 +19,8 @@ void AddDevices(CLI::App& program, Context& context);
 void AddDoctor(CLI::App& program, Context& context);
 void AddExport(CLI::App& program, Context& context);
 void AddLabel(CLI::App& program, Context& context);
+// login, logout.
+void AddLogin(CLI::App& program, Context& context);
 void AddLs(CLI::App& program, Context& context);
 void AddNote(CLI::App& program, Context& context);
 void AddOpen(CLI::App& program, Context& context);
@@ -34,6 +37,7 @@ void AddRetry(CLI::App& program, Context& context);
 void AddRm(CLI::App& program, Context& context);
 void AddShow(CLI::App& program, Context& context);
 void AddSubmit(CLI::App& program, Context& context);
+void AddUser(CLI::App& program, Context& context);
 void AddWatch(CLI::App& program, Context& context);
 
 }  // namespace normlab::client
