@@ -22,6 +22,7 @@
 #include "server/http/answer.h"
 #include "server/http/event_text.h"
 #include "server/http/socket_io.h"
+#include "spdlog/spdlog.h"
 
 namespace normlab::http {
 
@@ -87,7 +88,10 @@ asio::awaitable<void> EventStream::Run() {
     watch_.reset();
     return true;
   };
-  co_await context_.pool.Run(std::move(release));
+  const absl::StatusOr<bool> released = co_await context_.pool.Run(std::move(release));
+  if (!released.ok()) {
+    spdlog::warn("a watch was not ended: {}", std::string(released.status().message()));
+  }
   co_await Finish();
 }
 
