@@ -21,6 +21,7 @@ constexpr const char* kFooter =
     "  normlab article                          three runs: Pre-Norm, Post-Norm, with warmup\n"
     "  normlab preset                           the other built-in experiments\n"
     "  normlab submit --placement post --layers 12 --watch\n"
+    "  normlab sweep --grid layers=2,6,12 --grid placement=pre,post --seeds 3 --watch\n"
     "  normlab ls\n"
     "  normlab plot RUN RUN -o curves.svg\n"
     "\n"
@@ -89,9 +90,9 @@ int FailParse(const CLI::App& program, const CLI::ParseError& error, Context& co
   }
   // What does not exist is often reported as what is missing.
   const int code = error.get_exit_code();
-  const bool unknown = code == static_cast<int>(CLI::ExitCodes::ExtrasError) ||
-                       (code == static_cast<int>(CLI::ExitCodes::RequiredError) &&
-                        !program.remaining(true).empty());
+  const bool unknown =
+      code == static_cast<int>(CLI::ExitCodes::ExtrasError) ||
+      (code == static_cast<int>(CLI::ExitCodes::RequiredError) && !program.remaining(true).empty());
   std::string command;
   for (const CLI::App* given : Given(program)) {
     command += (command.empty() ? "" : " ") + given->get_name();
@@ -111,10 +112,11 @@ int RunProgram(const std::vector<std::string>& arguments, Terminal& terminal) {
   program.get_formatter()->column_width(34);
   AddGlobalOptions(program, context);
   for (const auto add :
-       {AddArticle, AddPreset, AddSubmit, AddLs,      AddShow,    AddWatch,  AddProbe,
-        AddPause,   AddResume, AddRetry,  AddCancel,  AddRename,  AddLabel,  AddNote,
-        AddPin,     AddRm,     AddPrune,  AddDevices, AddExport,  AddPlot,   AddOpen,
-        AddLogin,   AddUser,   AddAudit,  AddBackup,  AddCompact, AddDoctor, AddCompletion}) {
+       {AddArticle, AddPreset,  AddSubmit, AddSweep,     AddLs,     AddShow, AddWatch,
+        AddProbe,   AddPause,   AddResume, AddRetry,     AddCancel, AddHold, AddMove,
+        AddAfter,   AddRename,  AddLabel,  AddNote,      AddPin,    AddRm,   AddPrune,
+        AddDevices, AddExport,  AddPlot,   AddOpen,      AddLogin,  AddUser, AddAudit,
+        AddBackup,  AddCompact, AddDoctor, AddCompletion}) {
     add(program, context);
   }
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());

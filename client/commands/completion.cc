@@ -76,6 +76,15 @@ std::vector<std::string> FieldNames() {
   return names;
 }
 
+// What an axis of a sweep begins with: "layers=".
+std::vector<std::string> AxisBeginnings() {
+  std::vector<std::string> names;
+  for (const domain::SettingInfo& setting : domain::Settings()) {
+    if (!setting.server_only) names.push_back(setting.name + "=");
+  }
+  return names;
+}
+
 std::string Bash(const CLI::App& program) {
   std::string script =
       "# bash completion of normlab. To use: source <(normlab completion bash)\n"
@@ -93,9 +102,14 @@ std::string Bash(const CLI::App& program) {
   }
   script += fmt::format("    --order-by) COMPREPLY=($(compgen -W '{}' -- \"$word\")); return ;;\n",
                         Words(FieldNames()));
+  script += fmt::format(
+      "    --grid|--random) compopt -o nospace; COMPREPLY=($(compgen -W '{}' -- \"$word\")); "
+      "return ;;\n",
+      Words(AxisBeginnings()));
   script +=
       "    --role) COMPREPLY=($(compgen -W 'viewer member admin' -- \"$word\")); return ;;\n"
-      "    -o|--output|--out|--data-dir|--token-file) COMPREPLY=($(compgen -f -- \"$word\")); "
+      "    -o|--list|--output|--out|--data-dir|--token-file) COMPREPLY=($(compgen -f -- "
+      "\"$word\")); "
       "return ;;\n"
       "  esac\n"
       "  case $command in\n";
@@ -146,8 +160,10 @@ std::string Fish(const CLI::App& program) {
     }
     for (const CLI::Option* option : OptionsOf(*command)) {
       const domain::SettingInfo* setting = domain::FindSetting(option->get_lnames().front());
-      const bool orders = option->get_lnames().front() == "order-by";
-      const std::vector<std::string> values = orders               ? FieldNames()
+      const std::string& flag = option->get_lnames().front();
+      const std::vector<std::string> values = flag == "order-by" ? FieldNames()
+                                              : flag == "grid" || flag == "random"
+                                                  ? AxisBeginnings()
                                               : setting == nullptr ? std::vector<std::string>{}
                                                                    : ValuesOf(*setting);
       script +=

@@ -7,6 +7,7 @@
 
 #include "client/commands/commands.h"
 #include "client/local_time.h"
+#include "client/queue_flags.h"
 #include "client/run_facts.h"
 #include "client/run_ref.h"
 #include "client/term/text.h"
@@ -63,6 +64,18 @@ void PrintAttempts(const Run& run, Terminal& terminal) {
   }
 }
 
+// What it asked of the queue, where that is not what all runs ask.
+void PrintQueue(const Run& run, Terminal& terminal) {
+  if (run.held()) PrintFact(terminal, "held", "release it with normlab release " + run.id());
+  if (run.priority() != "normal") PrintFact(terminal, "priority", Clean(run.priority()));
+  std::string after;
+  for (const auto& dependency : run.after()) {
+    after += (after.empty() ? "" : ", ") + DependencyText(dependency);
+  }
+  PrintFact(terminal, "starts after", after);
+  PrintFact(terminal, "asks for", ResourcesText(run.resources()));
+}
+
 void PrintRun(const Run& run, Terminal& terminal) {
   PrintFact(terminal, "name", Clean(run.display_name()));
   PrintFact(terminal, "id", run.id());
@@ -72,6 +85,7 @@ void PrintRun(const Run& run, Terminal& terminal) {
   if (run.archived()) PrintFact(terminal, "archived", "yes");
   PrintFact(terminal, "state", StateText(run.state(), terminal.style()));
   PrintFact(terminal, "waits for", Clean(run.wait_reason()));
+  PrintQueue(run, terminal);
   PrintFact(terminal, "reason", Clean(run.end_reason()));
   if (run.state() == Run::STATE_PAUSED)
     PrintFact(terminal, "go on with", "normlab resume " + run.id());

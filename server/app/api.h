@@ -121,6 +121,9 @@ class Api {
   virtual absl::Status DeleteRun(const Principal&, const v1::DeleteRunRequest&) = 0;
   virtual absl::StatusOr<v1::PruneRunsResponse> PruneRuns(const Principal&,
                                                           const v1::PruneRunsRequest&) = 0;
+  virtual absl::StatusOr<v1::Run> HoldRun(const Principal&, const v1::HoldRunRequest&) = 0;
+  virtual absl::StatusOr<v1::Run> ReleaseRun(const Principal&, const v1::ReleaseRunRequest&) = 0;
+  virtual absl::StatusOr<v1::Run> MoveRun(const Principal&, const v1::MoveRunRequest&) = 0;
   virtual absl::StatusOr<v1::Run> CancelRun(const Principal&, const v1::CancelRunRequest&) = 0;
   virtual absl::StatusOr<v1::Run> PauseRun(const Principal&, const v1::PauseRunRequest&) = 0;
   virtual absl::StatusOr<v1::Run> ResumeRun(const Principal&, const v1::ResumeRunRequest&) = 0;
@@ -140,11 +143,15 @@ class Api {
                                                           const v1::CreateExperimentRequest&) = 0;
   virtual absl::StatusOr<v1::Experiment> GetExperiment(const Principal&,
                                                        const v1::GetExperimentRequest&) = 0;
+  virtual absl::StatusOr<v1::Experiment> CancelExperiment(const Principal&,
+                                                          const v1::CancelExperimentRequest&) = 0;
   virtual absl::StatusOr<v1::ListExperimentsResponse> ListExperiments(
       const Principal&, const v1::ListExperimentsRequest&) = 0;
   virtual absl::StatusOr<v1::ListPresetsResponse> ListPresets(const Principal&) = 0;
 
   virtual absl::StatusOr<v1::ListDevicesResponse> ListDevices(const Principal&) = 0;
+  virtual absl::StatusOr<v1::Device> UpdateDevice(const Principal&,
+                                                  const v1::UpdateDeviceRequest&) = 0;
 
   virtual absl::StatusOr<v1::User> GetMe(const Principal&) = 0;
   virtual absl::StatusOr<v1::CreateLoginCodeResponse> CreateLoginCode(const Principal&) = 0;

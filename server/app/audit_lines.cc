@@ -26,6 +26,14 @@ std::string Joined(const google::protobuf::RepeatedPtrField<std::string>& labels
   return text;
 }
 
+std::string Joined(const google::protobuf::RepeatedPtrField<v1::Dependency>& after) {
+  std::string text;
+  for (const v1::Dependency& one : after) {
+    StrAppend(&text, text.empty() ? "" : ", ", one.run(), ":", one.condition());
+  }
+  return text;
+}
+
 std::string Flag(bool value) { return value ? "true" : "false"; }
 
 }  // namespace
@@ -57,6 +65,8 @@ storage::AuditLine DescriptionLine(const v1::Run& before, const v1::Run& after) 
   add("labels", Joined(before.labels()), Joined(after.labels()));
   add("notes", before.notes(), after.notes());
   add("pinned", Flag(before.pinned()), Flag(after.pinned()));
+  add("priority", before.priority(), after.priority());
+  add("after", Joined(before.after()), Joined(after.after()));
   add("archived", Flag(before.archived()), Flag(after.archived()));
   return {"update", after.id(), "", text};
 }

@@ -6,10 +6,12 @@
 #include "server/app/audit_lines.h"
 #include "server/app/dispatcher.h"
 #include "server/app/next_attempt.h"
+#include "server/app/run_limits.h"
 #include "server/base/ids.h"
 #include "server/base/log.h"
 #include "server/base/strings.h"
 #include "server/domain/run_state.h"
+#include "server/storage/dependencies.h"
 #include "server/storage/lineage.h"
 #include "server/storage/runs.h"
 
@@ -17,6 +19,8 @@ namespace normlab::app {
 namespace {
 
 using storage::AttemptRow;
+using storage::RunControl;
+using storage::StopCause;
 using storage::WriteContext;
 using v1::Run;
 
@@ -32,20 +36,25 @@ absl::Status NotNow(const Run& run, std::string_view what) {
 }  // namespace
 
 absl::Status Dispatcher::Change(const std::string& run_id, const domain::Actor& who,
-                                std::string_view action,
-                                const std::function<absl::Status(Run&)>& change,
+                                std::string_view action, const RunChange& change,
                                 AttemptRow& attempt) {
-  return store_.writer().Write([&](WriteContext& context) {
-    Run::State before = Run::STATE_UNSPECIFIED;
+  return store_.writer().Write([&](WriteContext& context) -> absl::Status {
+    const absl::StatusOr<RunControl> before = storage::ReadRunControl(context.database, run_id);
+    if (!before.ok()) return before.status();
+    RunControl control = *before;
+    Run::State state_before = Run::STATE_UNSPECIFIED;
     Run after;
     absl::Status written = storage::UpdateRun(context, run_id, [&](Run& run) {
-      before = run.state();
-      absl::Status changed = change(run);
+      state_before = run.state();
+      absl::Status changed = change(run, control);
       after = run;
       return changed;
     });
-    if (written.ok() && after.state() != before) {
-      written = storage::WriteAudit(context, who, StateLine(action, after, before));
+    if (written.ok() && control != *before) {
+      written = storage::WriteRunControl(context, run_id, control);
+    }
+    if (written.ok() && !action.empty() && after.state() != state_before) {
+      written = storage::WriteAudit(context, who, StateLine(action, after, state_before));
     }
     if (!written.ok() || !domain::IsActive(after.state())) return written;
     absl::StatusOr<AttemptRow> latest = storage::ReadLatestAttempt(context.database, run_id);
@@ -60,12 +69,23 @@ Dispatcher::Trainer Dispatcher::TrainerOf(const AttemptRow& attempt) const {
   return found == trainers_.end() ? Trainer() : found->second;
 }
 
+// After a cancel is stored. `attempt` has no id when the run was not active.
+void Dispatcher::EndProcesses(const AttemptRow& attempt) {
+  if (attempt.id == 0) {
+    Wake();  // others may wait behind it
+    return;
+  }
+  executor_->Terminate({attempt.run, attempt.number}, options_.cancel_grace);
+  TrainerOf(attempt).stop();
+}
+
 absl::Status Dispatcher::Cancel(const std::string& run_id, const domain::Actor& who) {
   AttemptRow attempt;
   const absl::Status status = Change(
       run_id, who, "cancel",
-      [&](Run& run) {
+      [&](Run& run, RunControl& control) {
         if (domain::IsTerminal(run.state())) return NotNow(run, "");
+        control.ClearStop();
         if (domain::IsActive(run.state())) {
           run.set_state(Run::STATE_CANCELLING);
         } else {
@@ -79,20 +99,16 @@ absl::Status Dispatcher::Cancel(const std::string& run_id, const domain::Actor& 
       attempt);
   if (!status.ok()) return status;
   LogInfo("run cancelled", {{"run", run_id}, {"by", who.user}});
-  if (attempt.id == 0) {
-    Wake();  // others may wait behind it
-    return absl::OkStatus();
-  }
-  executor_->Terminate({run_id, attempt.number}, options_.cancel_grace);
-  TrainerOf(attempt).stop();
+  EndProcesses(attempt);
   return absl::OkStatus();
 }
 
 absl::Status Dispatcher::Pause(const std::string& run_id, const domain::Actor& who) {
   AttemptRow attempt;
+  bool takes_its_time = false;
   const absl::Status status = Change(
       run_id, who, "pause",
-      [](Run& run) {
+      [&](Run& run, RunControl& control) {
         switch (run.state()) {
           case Run::STATE_QUEUED:
             run.set_state(Run::STATE_PAUSED);
@@ -103,6 +119,10 @@ absl::Status Dispatcher::Pause(const std::string& run_id, const domain::Actor& w
             run.set_state(Run::STATE_PAUSING);
             return absl::OkStatus();
           case Run::STATE_PAUSING:
+            // One that was to go on by itself now waits for somebody.
+            if (control.stop_cause != StopCause::kTime) control.ClearStop();
+            takes_its_time = control.stop_cause == StopCause::kNone;
+            return absl::OkStatus();
           case Run::STATE_PAUSED:
             return absl::OkStatus();
           default:
@@ -115,6 +135,7 @@ absl::Status Dispatcher::Pause(const std::string& run_id, const domain::Actor& w
   if (attempt.id == 0) {
     Wake();  // others may wait behind it
   } else {
+    if (takes_its_time) TakeGraceBack(attempt);
     TrainerOf(attempt).pause();
   }
   return absl::OkStatus();
@@ -137,11 +158,12 @@ absl::Status Dispatcher::Resume(const std::string& run_id, const domain::Actor& 
   AttemptRow none;
   status = Change(
       run_id, who, "resume",
-      [&](Run& run) {
+      [&](Run& run, RunControl& control) {
         switch (run.state()) {
           case Run::STATE_PAUSED:
             if (!checkpoint.ok()) return checkpoint;
             run.set_state(Run::STATE_QUEUED);
+            control.not_before.reset();  // somebody wants it now
             return absl::OkStatus();
           case Run::STATE_PAUSING:
             return NotNow(run, " still; resume it once it is paused");
@@ -159,6 +181,9 @@ absl::Status Dispatcher::Resume(const std::string& run_id, const domain::Actor& 
 absl::Status Dispatcher::Retry(const std::string& run_id, const domain::Actor& who,
                                bool from_start) {
   const absl::Status status = store_.writer().Write([&](WriteContext& context) -> absl::Status {
+    if (auto possible = storage::CheckStillPossible(context.database, run_id); !possible.ok()) {
+      return possible;
+    }
     absl::StatusOr<std::vector<AttemptRow>> attempts =
         storage::ReadAttempts(context.database, run_id);
     if (!attempts.ok()) return attempts.status();
@@ -169,6 +194,10 @@ absl::Status Dispatcher::Retry(const std::string& run_id, const domain::Actor& w
       absl::Status noted = storage::SetAbandoned(context, latest.id, from_start);
       if (noted.ok()) noted = storage::SetInterrupted(context, latest.id, false);
       if (!noted.ok()) return noted;
+    }
+    const RunControl afresh = {.limits_from = attempts->empty() ? 0 : attempts->back().number};
+    if (absl::Status noted = storage::WriteRunControl(context, run_id, afresh); !noted.ok()) {
+      return noted;
     }
     Run::State before = Run::STATE_UNSPECIFIED;
     Run after;
@@ -251,6 +280,9 @@ absl::StatusOr<Dispatcher::Attached> Dispatcher::Welcome(storage::Database& data
   *assignment.mutable_effective_spec() = run->effective_spec();
   assignment.set_device(attempt.device);
   assignment.set_persisted_sequence(attempt.persisted_sequence);
+  const absl::StatusOr<RunControl> control = storage::ReadRunControl(database, run_id);
+  if (!control.ok()) return control.status();
+  assignment.set_step_limit(StepLimit(run->effective_spec(), *attempts, control->limits_from));
   const RunFiles& files = *options_.files;
   assignment.set_checkpoint_directory(files.Checkpoints(run_id).string());
   assignment.set_init_file(files.InitFile(run_id, run->effective_spec()).string());

@@ -5,6 +5,7 @@
 #include "server/app/audit_lines.h"
 #include "server/app/file_sizes.h"
 #include "server/app/requests.h"
+#include "server/app/submit_checks.h"
 #include "server/base/log.h"
 #include "server/base/strings.h"
 #include "server/domain/model_size.h"
@@ -71,7 +72,17 @@ v1::Run ServerApi::Prepare(const Principal& principal, const v1::Run& wanted,
         scheduler::WhyNever(device, run.effective_spec().threads(), parts_.devices.Devices());
     if (!never.empty()) wrong.push_back({prefix + "device", never});
     run.set_device(device);
+    for (FieldViolation& violation :
+         CheckResources(prefix, device, wanted.resources(), parts_.devices.Devices())) {
+      wrong.push_back(std::move(violation));
+    }
   }
+  CheckQueueFields(wanted, prefix, wrong);
+  run.set_priority(wanted.priority());
+  run.set_held(wanted.held());
+  if (run.held()) run.set_wait_reason(StrCat("held by ", principal.user));
+  *run.mutable_after() = wanted.after();
+  *run.mutable_resources() = wanted.resources();
   if (!run.display_name().empty()) {
     for (FieldViolation& violation :
          domain::CheckDisplayName(prefix + "display_name", run.display_name())) {
@@ -99,16 +110,24 @@ absl::StatusOr<v1::Run> ServerApi::CreateRun(const Principal& principal,
     }
   }
   if (!wrong.empty()) return domain::InvalidFields(wrong);
-  if (request.validate_only()) return run;
+  if (auto may = MayGive(principal, "priority", run.priority()); !may.ok()) return may;
+  const auto check = [&run](storage::Database& database) {
+    return CheckQueueWords(database, {run}, [](size_t) { return std::string(); });
+  };
+  if (request.validate_only()) {
+    if (absl::Status status = parts_.store.Read(check); !status.ok()) return status;
+    return run;
+  }
   run.set_id(ids_.Next(parts_.clock.WallMicros()));
   if (absl::Status kept = KeepInits({run}); !kept.ok()) return kept;
-  absl::StatusOr<v1::Run> stored;
+  v1::Run stored;
   absl::Status status = parts_.store.writer().Write([&](storage::WriteContext& context) {
-    if (auto written = storage::InsertRun(context, run); !written.ok()) return written;
-    absl::Status noted = storage::WriteAudit(context, principal.actor(), CreationLine(run));
-    if (!noted.ok()) return noted;
-    stored = storage::ReadRun(context.database, run.id());
-    return stored.status();
+    absl::Status written = check(context.database);
+    if (written.ok()) written = storage::InsertRun(context, run, &stored);
+    if (written.ok()) {
+      written = storage::WriteAudit(context, principal.actor(), CreationLine(run));
+    }
+    return written;
   });
   if (!status.ok()) {
     parts_.files.DropInit(run.id());
@@ -175,14 +194,19 @@ absl::StatusOr<v1::Run> ServerApi::PauseRun(const Principal& principal,
 
 absl::StatusOr<v1::Run> ServerApi::ResumeRun(const Principal& principal,
                                              const v1::ResumeRunRequest& request) {
-  return ChangeRun(principal, request.id(), &Dispatcher::Resume);
+  return ChangeRun(principal, request.id(),
+                   [&](Dispatcher& dispatcher, const std::string& run, const domain::Actor& who) {
+                     const absl::Status may = CheckQueueLimitOf(run);
+                     return may.ok() ? dispatcher.Resume(run, who) : may;
+                   });
 }
 
 absl::StatusOr<v1::Run> ServerApi::RetryRun(const Principal& principal,
                                             const v1::RetryRunRequest& request) {
   return ChangeRun(principal, request.id(),
                    [&](Dispatcher& dispatcher, const std::string& run, const domain::Actor& who) {
-                     return dispatcher.Retry(run, who, request.from_start());
+                     const absl::Status may = CheckQueueLimitOf(run);
+                     return may.ok() ? dispatcher.Retry(run, who, request.from_start()) : may;
                    });
 }
 
@@ -191,24 +215,7 @@ absl::StatusOr<v1::Run> ServerApi::ProbeRun(const Principal& principal,
   return ChangeRun(principal, request.id(), &Dispatcher::Probe);
 }
 
-// --- devices, metrics ---
-
-absl::StatusOr<v1::ListDevicesResponse> ServerApi::ListDevices(const Principal&) {
-  v1::ListDevicesResponse response;
-  for (const scheduler::Device& device : parts_.devices.Devices()) {
-    v1::Device& out = *response.add_devices();
-    out.set_id(device.id);
-    out.set_kind(device.kind == scheduler::DeviceKind::kCpu ? v1::Device::KIND_CPU
-                                                            : v1::Device::KIND_GPU);
-    out.set_name(device.name);
-    out.set_uuid(device.uuid);
-    out.set_memory_bytes(device.memory_bytes);
-    if (device.kind == scheduler::DeviceKind::kCpu) out.set_threads(1);
-    if (!device.leases.empty()) out.set_run(device.leases.front().run);
-    out.set_unavailable_reason(device.unavailable_reason);
-  }
-  return response;
-}
+// --- metrics ---
 
 void ServerApi::NoteStalled(std::string_view peer) {
   ++stalled_watchers_;

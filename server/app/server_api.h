@@ -13,6 +13,7 @@
 
 #include "server/app/api.h"
 #include "server/app/dispatcher.h"
+#include "server/app/early_stopper.h"
 #include "server/app/failed_logins.h"
 #include "server/app/garbage_sweep.h"
 #include "server/app/pool.h"
@@ -27,6 +28,7 @@
 #include "server/storage/lineage.h"
 #include "server/storage/runs.h"
 #include "server/storage/store.h"
+#include "server/storage/writer.h"
 #include "server/stream/hub.h"
 
 namespace normlab::app {
@@ -37,9 +39,10 @@ class ServerApi : public Api {
     storage::Store& store;
     stream::Hub& hub;
     Dispatcher& dispatcher;
-    const scheduler::DeviceBoard& devices;
+    scheduler::DeviceBoard& devices;
     const RunFiles& files;
     GarbageSweep& sweep;
+    EarlyStopper& early_stopper;
     Users& users;
     ProgressBoard& progress;
     Pool& pool;
@@ -64,6 +67,9 @@ class ServerApi : public Api {
   absl::Status DeleteRun(const Principal&, const v1::DeleteRunRequest&) override;
   absl::StatusOr<v1::PruneRunsResponse> PruneRuns(const Principal&,
                                                   const v1::PruneRunsRequest&) override;
+  absl::StatusOr<v1::Run> HoldRun(const Principal&, const v1::HoldRunRequest&) override;
+  absl::StatusOr<v1::Run> ReleaseRun(const Principal&, const v1::ReleaseRunRequest&) override;
+  absl::StatusOr<v1::Run> MoveRun(const Principal&, const v1::MoveRunRequest&) override;
   absl::StatusOr<v1::Run> CancelRun(const Principal&, const v1::CancelRunRequest&) override;
   absl::StatusOr<v1::Run> PauseRun(const Principal&, const v1::PauseRunRequest&) override;
   absl::StatusOr<v1::Run> ResumeRun(const Principal&, const v1::ResumeRunRequest&) override;
@@ -81,10 +87,14 @@ class ServerApi : public Api {
                                                   const v1::CreateExperimentRequest&) override;
   absl::StatusOr<v1::Experiment> GetExperiment(const Principal&,
                                                const v1::GetExperimentRequest&) override;
+  absl::StatusOr<v1::Experiment> CancelExperiment(const Principal&,
+                                                  const v1::CancelExperimentRequest&) override;
   absl::StatusOr<v1::ListExperimentsResponse> ListExperiments(
       const Principal&, const v1::ListExperimentsRequest&) override;
   absl::StatusOr<v1::ListPresetsResponse> ListPresets(const Principal&) override;
   absl::StatusOr<v1::ListDevicesResponse> ListDevices(const Principal&) override;
+  absl::StatusOr<v1::Device> UpdateDevice(const Principal&,
+                                          const v1::UpdateDeviceRequest&) override;
   absl::StatusOr<v1::User> GetMe(const Principal&) override;
   absl::StatusOr<v1::CreateLoginCodeResponse> CreateLoginCode(const Principal&) override;
   absl::StatusOr<v1::ExchangeLoginCodeResponse> ExchangeLoginCode(
@@ -114,8 +124,9 @@ class ServerApi : public Api {
   // violations begin with `prefix`.
   v1::Run Prepare(const Principal& principal, const v1::Run& wanted, const std::string& prefix,
                   std::vector<domain::FieldViolation>& wrong);
-  absl::StatusOr<std::vector<v1::Run>> RunsOf(const v1::CreateExperimentRequest& request,
-                                              const v1::Preset* preset);
+  // The runs of a new experiment as they will be stored, without ids.
+  absl::StatusOr<std::vector<v1::Run>> PrepareRuns(const Principal& principal,
+                                                   const v1::CreateExperimentRequest& request);
   // Finds the files that data and init_from name; a run in the latter is then named by its id.
   void CheckFiles(const std::string& prefix, v1::RunSpec& effective,
                   std::vector<domain::FieldViolation>& wrong);
@@ -142,6 +153,21 @@ class ServerApi : public Api {
   using Change = std::function<absl::Status(Dispatcher&, const std::string&, const domain::Actor&)>;
   absl::StatusOr<v1::Run> ChangeRun(const Principal& principal, const std::string& id,
                                     const Change& change);
+  // In server_queue_changes.cc. What the calls that change a queued run have in common; `what` is for the
+  // log.
+  absl::StatusOr<v1::Run> ChangeQueued(
+      const Principal& principal, const std::string& id, std::string_view what,
+      const std::function<absl::Status(storage::WriteContext&)>& change);
+  // Adds what is wrong with priority and `after`.
+  void CheckQueueFields(const v1::Run& wanted, const std::string& prefix,
+                        std::vector<domain::FieldViolation>& wrong);
+  // Whether runs, all of one user, may join the queue: what they wait for, and how many they are.
+  // Fields of the i-th run begin with prefix(i).
+  static absl::Status CheckQueueWords(storage::Database& database,
+                                      const std::vector<v1::Run>& runs,
+                                      const std::function<std::string(size_t)>& prefix);
+  // Whether one more run of the user of `run` may be in the queue.
+  absl::Status CheckQueueLimitOf(const std::string& run);
 
   const Parts parts_;
   const std::chrono::steady_clock::time_point started_;

@@ -7,10 +7,13 @@
 #include "server/app/audit_lines.h"
 #include "server/app/requests.h"
 #include "server/app/server_api.h"
+#include "server/app/submit_checks.h"
 #include "server/base/log.h"
 #include "server/base/strings.h"
+#include "server/domain/priority.h"
 #include "server/domain/run_words.h"
 #include "server/domain/spec.h"
+#include "server/storage/queue_changes.h"
 #include "server/storage/run_deletion.h"
 #include "server/storage/run_description.h"
 #include "server/storage/run_list.h"
@@ -36,6 +39,8 @@ std::vector<std::string> FieldsOf(const v1::UpdateRunRequest& request) {
   if (!run.notes().empty()) fields.push_back("notes");
   if (run.pinned()) fields.push_back("pinned");
   if (run.archived()) fields.push_back("archived");
+  if (!run.priority().empty()) fields.push_back("priority");
+  if (run.after_size() > 0) fields.push_back("after");
   return fields;
 }
 
@@ -58,8 +63,8 @@ void Describe(const std::string& field, const v1::Run& run, storage::RunDescript
     words.archived = run.archived();
   } else {
     found = {{"update_mask", StrCat("\"", field.substr(0, 64),
-                                    "\" cannot be changed; display_name, labels, "
-                                    "notes, pinned and archived can")}};
+                                    "\" cannot be changed; display_name, labels, notes, "
+                                    "pinned, archived, priority and after can")}};
   }
   wrong.insert(wrong.end(), found.begin(), found.end());
 }
@@ -84,13 +89,30 @@ absl::StatusOr<v1::Run> ServerApi::UpdateRun(const Principal& principal,
   std::vector<FieldViolation> wrong;
   const std::vector<std::string> fields = FieldsOf(request);
   if (fields.empty()) wrong.push_back({"update_mask", "names nothing to change"});
-  for (const std::string& field : fields) Describe(field, request.run(), words, wrong);
+  storage::QueueChange queue;
+  for (const std::string& field : fields) {
+    if (field == "priority") {
+      const std::string& priority = request.run().priority();
+      if (auto may = MayGive(principal, field, priority); !may.ok()) return may;
+      for (FieldViolation& violation : CheckPriority(field, priority)) {
+        wrong.push_back(std::move(violation));
+      }
+      queue.priority = domain::PriorityNumber(priority);
+    } else if (field == "after") {
+      queue.after = request.run().after();
+    } else {
+      Describe(field, request.run(), words, wrong);
+    }
+  }
   if (!wrong.empty()) return domain::InvalidFields(wrong);
   absl::StatusOr<v1::Run> changed;
   absl::Status status = parts_.store.writer().Write([&](storage::WriteContext& context) {
     const absl::StatusOr<v1::Run> before = storage::ReadRun(context.database, id);
     if (!before.ok()) return before.status();
-    if (auto written = storage::DescribeRun(context, id, words); !written.ok()) return written;
+    absl::Status written;
+    if (!queue.empty()) written = storage::ChangeQueued(context, id, queue);
+    if (written.ok() && !words.empty()) written = storage::DescribeRun(context, id, words);
+    if (!written.ok()) return written;
     changed = storage::ReadRun(context.database, id);
     if (!changed.ok()) return changed.status();
     const storage::AuditLine line = DescriptionLine(*before, *changed);
@@ -98,6 +120,7 @@ absl::StatusOr<v1::Run> ServerApi::UpdateRun(const Principal& principal,
     return storage::WriteAudit(context, principal.actor(), line);
   });
   if (!status.ok()) return status;
+  if (!queue.empty()) parts_.dispatcher.Wake();
   parts_.progress.Complete(*changed);
   return changed;
 }

@@ -136,6 +136,14 @@ absl::StatusOr<Answer> PruneRuns(const Call& call) {
   return Resource(call.api.PruneRuns(call.who, request));
 }
 
+absl::StatusOr<Answer> HoldRun(const Call& call) { return ChangeRun(call, &app::Api::HoldRun); }
+
+absl::StatusOr<Answer> ReleaseRun(const Call& call) {
+  return ChangeRun(call, &app::Api::ReleaseRun);
+}
+
+absl::StatusOr<Answer> MoveRun(const Call& call) { return ChangeRun(call, &app::Api::MoveRun); }
+
 absl::StatusOr<Answer> CancelRun(const Call& call) { return ChangeRun(call, &app::Api::CancelRun); }
 
 absl::StatusOr<Answer> PauseRun(const Call& call) { return ChangeRun(call, &app::Api::PauseRun); }
@@ -170,13 +178,16 @@ absl::StatusOr<Answer> ListExperiments(const Call& call) {
   return Resource(call.api.ListExperiments(call.who, request));
 }
 
-// The body is the experiment, with two more fields that are the request's: overrides and device.
+// The body is the experiment, with more fields that are the request's: overrides, device and what
+// all runs are to have of the queue.
 absl::StatusOr<Answer> CreateExperiment(const Call& call) {
-  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  Query query(call.target.parameters);
+  const bool validate_only = query.Bool("validate_only");
+  if (absl::Status parameters = query.Done(); !parameters.ok()) return parameters;
   absl::StatusOr<nlohmann::json> body = ParseObject(call.body);
   if (!body.ok()) return body.status();
   nlohmann::json own = nlohmann::json::object();
-  for (const char* name : {"overrides", "device"}) {
+  for (const char* name : {"overrides", "device", "priority", "held", "after", "resources"}) {
     const auto field = body->find(name);
     if (field == body->end()) continue;
     own[name] = std::move(*field);
@@ -190,6 +201,7 @@ absl::StatusOr<Answer> CreateExperiment(const Call& call) {
   status = FillFromJson(own, "", rest);
   if (!status.ok()) return status;
   request.MergeFrom(rest);
+  request.set_validate_only(validate_only);
   return Resource(call.api.CreateExperiment(call.who, request));
 }
 
@@ -200,6 +212,14 @@ absl::StatusOr<Answer> GetExperiment(const Call& call) {
   return Resource(call.api.GetExperiment(call.who, request));
 }
 
+absl::StatusOr<Answer> CancelExperiment(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  v1::CancelExperimentRequest request;
+  if (absl::Status status = OptionalBody(call, request); !status.ok()) return status;
+  request.set_id(std::string(call.id));
+  return Resource(call.api.CancelExperiment(call.who, request));
+}
+
 absl::StatusOr<Answer> ListPresets(const Call& call) {
   if (absl::Status status = NoParameters(call); !status.ok()) return status;
   return Resource(call.api.ListPresets(call.who));
@@ -208,6 +228,14 @@ absl::StatusOr<Answer> ListPresets(const Call& call) {
 absl::StatusOr<Answer> ListDevices(const Call& call) {
   if (absl::Status status = NoParameters(call); !status.ok()) return status;
   return Resource(call.api.ListDevices(call.who));
+}
+
+// The id is in the body: those of devices have colons, like verbs in paths.
+absl::StatusOr<Answer> UpdateDevice(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  v1::UpdateDeviceRequest request;
+  if (absl::Status status = FromJson(call.body, request); !status.ok()) return status;
+  return Resource(call.api.UpdateDevice(call.who, request));
 }
 
 absl::StatusOr<Answer> GetStorage(const Call& call) {

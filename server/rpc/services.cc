@@ -85,11 +85,15 @@ ServerUnaryReactor* Answer(CallbackServerContext* context, Api& api, Response* r
                                 [this](const Principal& who) { return api_.Method(who); }); \
   }
 
+template <typename Base>
+using QueueMethods = v1::RunService::WithCallbackMethod_HoldRun<
+    v1::RunService::WithCallbackMethod_ReleaseRun<v1::RunService::WithCallbackMethod_MoveRun<Base>>>;
+
 using RunServiceBase = v1::RunService::WithCallbackMethod_CreateRun<
     v1::RunService::WithCallbackMethod_GetRun<v1::RunService::WithCallbackMethod_ListRuns<
         v1::RunService::WithCallbackMethod_UpdateRun<v1::RunService::WithCallbackMethod_DeleteRun<
             v1::RunService::WithCallbackMethod_PruneRuns<
-                v1::RunService::WithCallbackMethod_CancelRun<
+                QueueMethods<v1::RunService::WithCallbackMethod_CancelRun<
                     v1::RunService::WithCallbackMethod_PauseRun<
                         v1::RunService::WithCallbackMethod_ResumeRun<
                             v1::RunService::WithCallbackMethod_RetryRun<
@@ -98,7 +102,7 @@ using RunServiceBase = v1::RunService::WithCallbackMethod_CreateRun<
                                         v1::RunService::WithCallbackMethod_ReadPoints<
                                             v1::RunService::WithCallbackMethod_ReadCheckpoint<
                                                 v1::RunService::WithRawMethod_WatchRuns<
-                                                    v1::RunService::Service>>>>>>>>>>>>>>>;
+                                                    v1::RunService::Service>>>>>>>>>>>>>>>>;
 
 class RunServiceImpl final : public RunServiceBase {
  public:
@@ -115,6 +119,9 @@ class RunServiceImpl final : public RunServiceBase {
   NORMLAB_UNARY(UpdateRun, UpdateRunRequest, Run)
   NORMLAB_UNARY_DONE(DeleteRun, DeleteRunRequest)
   NORMLAB_UNARY(PruneRuns, PruneRunsRequest, PruneRunsResponse)
+  NORMLAB_UNARY(HoldRun, HoldRunRequest, Run)
+  NORMLAB_UNARY(ReleaseRun, ReleaseRunRequest, Run)
+  NORMLAB_UNARY(MoveRun, MoveRunRequest, Run)
   NORMLAB_UNARY(CancelRun, CancelRunRequest, Run)
   NORMLAB_UNARY(PauseRun, PauseRunRequest, Run)
   NORMLAB_UNARY(ResumeRun, ResumeRunRequest, Run)
@@ -141,6 +148,7 @@ class ExperimentServiceImpl final : public v1::ExperimentService::CallbackServic
   explicit ExperimentServiceImpl(Api& api) : api_(api) {}
   NORMLAB_UNARY(CreateExperiment, CreateExperimentRequest, Experiment)
   NORMLAB_UNARY(GetExperiment, GetExperimentRequest, Experiment)
+  NORMLAB_UNARY(CancelExperiment, CancelExperimentRequest, Experiment)
   NORMLAB_UNARY(ListExperiments, ListExperimentsRequest, ListExperimentsResponse)
   NORMLAB_UNARY_EMPTY(ListPresets, ListPresetsRequest, ListPresetsResponse)
 
@@ -152,6 +160,7 @@ class DeviceServiceImpl final : public v1::DeviceService::CallbackService {
  public:
   explicit DeviceServiceImpl(Api& api) : api_(api) {}
   NORMLAB_UNARY_EMPTY(ListDevices, ListDevicesRequest, ListDevicesResponse)
+  NORMLAB_UNARY(UpdateDevice, UpdateDeviceRequest, Device)
 
  private:
   Api& api_;

@@ -10,7 +10,8 @@ absl::StatusOr<std::vector<QueuedRow>> ReadQueue(Database& database, int64_t lim
       "SELECT id, display_name, device, "
       "CAST(json_extract(effective_spec, '$.threads') AS INTEGER) "
       "FROM runs JOIN run_specs ON run_specs.run = runs.id "
-      "WHERE state = ?1 ORDER BY id LIMIT ?2");
+      "WHERE state = ?1 AND held = 0 "
+      "ORDER BY priority DESC, queue_rank, id LIMIT ?2");
   select.Bind(1, int64_t{v1::Run::STATE_QUEUED});
   select.Bind(2, limit);
   std::vector<QueuedRow> queue;
@@ -20,18 +21,6 @@ absl::StatusOr<std::vector<QueuedRow>> ReadQueue(Database& database, int64_t lim
   }
   if (!select.status().ok()) return select.status();
   return queue;
-}
-
-absl::StatusOr<std::vector<std::string>> ReadInterruptedInQueue(Database& database) {
-  Statement select = database.Prepared(
-      "SELECT runs.id FROM runs JOIN attempts ON attempts.run = runs.id "
-      "WHERE state = ?1 AND interrupted = 1 AND number = "
-      "(SELECT max(number) FROM attempts AS latest WHERE latest.run = runs.id)");
-  select.Bind(1, int64_t{v1::Run::STATE_QUEUED});
-  std::vector<std::string> runs;
-  while (select.Step()) runs.push_back(select.Text(0));
-  if (!select.status().ok()) return select.status();
-  return runs;
 }
 
 }  // namespace normlab::storage

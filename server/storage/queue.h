@@ -19,11 +19,8 @@ struct QueuedRow {
   int64_t threads = 1;  // as resolved
 };
 
-// QUEUED runs, oldest first, at most `limit`.
+// QUEUED runs that are not held, by class, rank and age, at most `limit`.
 absl::StatusOr<std::vector<QueuedRow>> ReadQueue(Database& database, int64_t limit);
-
-// Ids of QUEUED runs whose latest attempt was interrupted.
-absl::StatusOr<std::vector<std::string>> ReadInterruptedInQueue(Database& database);
 
 }  // namespace normlab::storage
 

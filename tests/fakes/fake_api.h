@@ -143,6 +143,9 @@ class FakeApi : public app::Api {
   Answer<v1::UpdateRunRequest, v1::Run> update_run;
   std::function<absl::Status(const v1::DeleteRunRequest&)> delete_run;
   Answer<v1::PruneRunsRequest, v1::PruneRunsResponse> prune_runs;
+  Answer<v1::HoldRunRequest, v1::Run> hold_run;
+  Answer<v1::ReleaseRunRequest, v1::Run> release_run;
+  Answer<v1::MoveRunRequest, v1::Run> move_run;
   Answer<v1::CancelRunRequest, v1::Run> cancel_run;
   Answer<v1::PauseRunRequest, v1::Run> pause_run;
   Answer<v1::ResumeRunRequest, v1::Run> resume_run;
@@ -153,6 +156,7 @@ class FakeApi : public app::Api {
   std::function<absl::Status(const v1::WatchRunsRequest&)> watch_runs;
   Answer<v1::CreateExperimentRequest, v1::Experiment> create_experiment;
   Answer<v1::GetExperimentRequest, v1::Experiment> get_experiment;
+  Answer<v1::CancelExperimentRequest, v1::Experiment> cancel_experiment;
   Answer<v1::ListExperimentsRequest, v1::ListExperimentsResponse> list_experiments;
   Answer<v1::ExchangeLoginCodeRequest, v1::ExchangeLoginCodeResponse> exchange_login_code;
   Answer<v1::ListUsersRequest, v1::ListUsersResponse> list_users;
@@ -212,6 +216,18 @@ class FakeApi : public app::Api {
                                                   const v1::PruneRunsRequest& request) override {
     return Ask(prune_runs, request);
   }
+  absl::StatusOr<v1::Run> HoldRun(const app::Principal&,
+                                  const v1::HoldRunRequest& request) override {
+    return Ask(hold_run, request);
+  }
+  absl::StatusOr<v1::Run> ReleaseRun(const app::Principal&,
+                                     const v1::ReleaseRunRequest& request) override {
+    return Ask(release_run, request);
+  }
+  absl::StatusOr<v1::Run> MoveRun(const app::Principal&,
+                                  const v1::MoveRunRequest& request) override {
+    return Ask(move_run, request);
+  }
   absl::StatusOr<v1::Run> CancelRun(const app::Principal&,
                                     const v1::CancelRunRequest& request) override {
     return Ask(cancel_run, request);
@@ -259,12 +275,23 @@ class FakeApi : public app::Api {
                                                const v1::GetExperimentRequest& request) override {
     return Ask(get_experiment, request);
   }
+  absl::StatusOr<v1::Experiment> CancelExperiment(
+      const app::Principal&, const v1::CancelExperimentRequest& request) override {
+    return Ask(cancel_experiment, request);
+  }
   absl::StatusOr<v1::ListExperimentsResponse> ListExperiments(
       const app::Principal&, const v1::ListExperimentsRequest& request) override {
     return Ask(list_experiments, request);
   }
   absl::StatusOr<v1::ListPresetsResponse> ListPresets(const app::Principal&) override {
     return presets;
+  }
+  absl::StatusOr<v1::Device> UpdateDevice(const app::Principal&,
+                                          const v1::UpdateDeviceRequest& request) override {
+    v1::Device device;
+    device.set_id(request.id());
+    device.set_unavailable_reason(request.drain_reason());
+    return device;
   }
   absl::StatusOr<v1::ListDevicesResponse> ListDevices(const app::Principal&) override {
     return devices;

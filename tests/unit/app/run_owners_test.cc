@@ -123,6 +123,14 @@ const std::vector<Change>& Changes() {
          request.mutable_run()->set_display_name("another name");
          return api.UpdateRun(who, request).status();
        }},
+      {"priority", v1::Run::STATE_QUEUED,
+       [](Api& api, const Principal& who, const std::string& run) {
+         v1::UpdateRunRequest request;
+         request.mutable_run()->set_id(run);
+         request.mutable_run()->set_priority("low");
+         return api.UpdateRun(who, request).status();
+       }},
+      {"hold", v1::Run::STATE_QUEUED, Call<v1::HoldRunRequest>(&Api::HoldRun)},
       {"cancel", v1::Run::STATE_QUEUED, Call<v1::CancelRunRequest>(&Api::CancelRun)},
       {"pause", v1::Run::STATE_QUEUED, Call<v1::PauseRunRequest>(&Api::PauseRun)},
       {"resume", v1::Run::STATE_PAUSED, Call<v1::ResumeRunRequest>(&Api::ResumeRun)},
@@ -162,6 +170,34 @@ TEST_F(RunOwnersTest, TheOwnerAndAnAdminDo) {
       EXPECT_NE(Look(run), before) << change.name << " by " << user;
     }
   }
+}
+
+TEST_F(RunOwnersTest, OnlyTheOwnerOrAnAdminMovesOrReleasesARun) {
+  const std::string run = AddOwnedRun(v1::Run::STATE_QUEUED);
+  v1::MoveRunRequest move;
+  move.set_id(run);
+  move.set_first(true);
+  v1::ReleaseRunRequest release;
+  release.set_id(run);
+  for (const char* user : {"colleague", "guest"}) {
+    EXPECT_TRUE(absl::IsPermissionDenied(api_->MoveRun(As(user), move).status()));
+    EXPECT_TRUE(absl::IsPermissionDenied(api_->ReleaseRun(As(user), release).status()));
+  }
+  for (const char* user : {"owner-of-runs", "chief"}) {
+    EXPECT_TRUE(api_->MoveRun(As(user), move).ok());
+    EXPECT_TRUE(api_->ReleaseRun(As(user), release).ok());
+  }
+}
+
+TEST_F(RunOwnersTest, AMemberGivesLowOrNormalAndAnAdminHigh) {
+  const std::string run = AddOwnedRun(v1::Run::STATE_QUEUED);
+  v1::UpdateRunRequest update;
+  update.mutable_run()->set_id(run);
+  update.mutable_run()->set_priority("high");
+  const absl::Status high = api_->UpdateRun(As("owner-of-runs"), update).status();
+  EXPECT_TRUE(absl::IsPermissionDenied(high));
+  EXPECT_THAT(high.message(), HasSubstr("use normal or low"));
+  EXPECT_EQ(api_->UpdateRun(As("chief"), update)->priority(), "high");
 }
 
 TEST_F(RunOwnersTest, OnlyAnAdminMeasuresTheRunOfAnother) {

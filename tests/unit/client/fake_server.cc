@@ -83,6 +83,34 @@ class FakeServer::Runs : public RunService::Service {
     return Status::OK;
   }
 
+  Status HoldRun(ServerContext*, const HoldRunRequest* request, Run* run) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    fake_.held.push_back(request->id());
+    run->set_id(request->id());
+    return Status::OK;
+  }
+
+  Status ReleaseRun(ServerContext*, const ReleaseRunRequest* request, Run* run) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    fake_.released.push_back(request->id());
+    run->set_id(request->id());
+    return Status::OK;
+  }
+
+  Status MoveRun(ServerContext*, const MoveRunRequest* request, Run* run) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    fake_.moved.push_back(*request);
+    run->set_id(request->id());
+    return Status::OK;
+  }
+
+  Status UpdateRun(ServerContext*, const UpdateRunRequest* request, Run* run) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    fake_.updated.push_back(*request);
+    *run = request->run();
+    return Status::OK;
+  }
+
   Status PauseRun(ServerContext*, const PauseRunRequest* request, Run* run) override {
     std::lock_guard<std::mutex> lock(fake_.mutex_);
     fake_.paused.push_back(request->id());
@@ -197,6 +225,29 @@ class FakeServer::Experiments : public ExperimentService::Service {
     fake_.experiments.push_back(*request);
     Fill(experiment);
     return fake_.create_status;
+  }
+
+  Status CancelExperiment(ServerContext*, const CancelExperimentRequest* request,
+                          Experiment* experiment) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    fake_.cancelled_experiments.push_back(request->id());
+    Fill(experiment);
+    return Status::OK;
+  }
+
+  // One a page.
+  Status ListExperiments(ServerContext*, const ListExperimentsRequest* request,
+                         ListExperimentsResponse* response) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    Experiment* experiment = response->add_experiments();
+    Fill(experiment);
+    if (!request->page_token().empty()) {
+      experiment->set_id("01JOTHER");
+      experiment->set_display_name("warmup");
+    } else {
+      response->set_next_page_token("second");
+    }
+    return Status::OK;
   }
 
   Status GetExperiment(ServerContext*, const GetExperimentRequest*,

@@ -51,6 +51,11 @@ class FakeServer {
   std::vector<normlab::v1::CreateExperimentRequest> experiments;
   std::vector<normlab::v1::WatchRunsRequest> watched;
   std::vector<std::string> cancelled;
+  std::vector<std::string> held;
+  std::vector<std::string> released;
+  std::vector<normlab::v1::MoveRunRequest> moved;
+  std::vector<normlab::v1::UpdateRunRequest> updated;
+  std::vector<std::string> cancelled_experiments;
   std::vector<std::string> paused;
   std::vector<std::string> resumed;
   std::vector<normlab::v1::RetryRunRequest> retried;

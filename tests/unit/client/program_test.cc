@@ -114,10 +114,10 @@ TEST_F(ProgramTest, UnknownOptionAndCommandAreUsageErrorsWithTheNearestName) {
 
 TEST_F(ProgramTest, EveryCommandHasHelpWithExamples) {
   for (const char* command :
-       {"article", "preset",  "submit",  "ls",     "show",      "watch", "probe",  "pause",
-        "resume",  "retry",   "cancel",  "rename", "label",     "note",  "pin",    "rm",
-        "prune",   "devices", "export",  "plot",   "open",      "login", "logout", "user",
-        "audit",   "backup",  "compact", "doctor", "completion"}) {
+       {"article", "preset", "submit",  "sweep",   "ls",     "show",      "watch", "probe",
+        "pause",   "resume", "retry",   "cancel",  "rename", "label",     "note",  "pin",
+        "rm",      "prune",  "devices", "export",  "plot",   "open",      "login", "logout",
+        "user",    "audit",  "backup",  "compact", "doctor", "completion"}) {
     EXPECT_EQ(Normlab({command, "--help"}), 0) << command;
     EXPECT_THAT(out_, HasSubstr("Examples:")) << command;
   }
@@ -661,6 +661,7 @@ TEST_F(ProgramTest, CompletionKnowsCommandsSettingsAndChoices) {
     EXPECT_THAT(out_, HasSubstr("pre post")) << shell;
     EXPECT_THAT(out_, HasSubstr("article")) << shell;
     EXPECT_THAT(out_, HasSubstr("normlab preset --names")) << shell;
+    EXPECT_THAT(out_, HasSubstr(" learning_rate= ")) << shell;
   }
 }
 
