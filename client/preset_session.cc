@@ -108,6 +108,7 @@ absl::StatusOr<Experiment> MakeExperiment(ApiClient& client, const PresetOptions
   }
   *request.mutable_overrides() = overrides;
   request.set_device(options.device);
+  if (absl::Status queue = options.queue.Apply(client, request); !queue.ok()) return queue;
   return client.Call(client.experiments(), &ExperimentService::Stub::CreateExperiment, request);
 }
 
@@ -281,6 +282,7 @@ void AddPresetOptions(CLI::App& command, PresetOptions& options, const std::stri
   CLI::Option* out =
       command.add_option("--out", options.out, "Folder for " + files)->type_name("DIR");
   if (!options.out.empty()) out->capture_default_str();
+  options.queue.AddTo(command);
   command.add_option("--name", options.name, "Name of the experiment");
   command.add_option("--device", options.device, "auto, cpu, gpu, or a device such as cpu:0")
       ->type_name("DEVICE");

@@ -16,6 +16,8 @@ say "a page of a list of 10,000 runs, at most 50 ms"
 "$build/bin/run_list_bench" 50
 say "start of a server with 10,000 runs"
 "$python" "$root/tests/bench/start_time.py" --bin "$build/bin"
+say "5,000 submits over one connection, and normlab submit as a process"
+"$python" "$root/tests/bench/submit.py" --bin "$build/bin"
 say "a thousand runs in one call"
 "$python" "$root/tests/bench/sweep_create.py" --bin "$build/bin"
 say "a slot between two runs, idle at most 20 ms (median)"

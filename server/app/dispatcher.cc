@@ -14,6 +14,7 @@
 #include "server/base/log.h"
 #include "server/base/strings.h"
 #include "server/domain/run_state.h"
+#include "server/storage/dependencies.h"
 #include "server/storage/lineage.h"
 #include "server/storage/queue.h"
 #include "server/storage/runs.h"
@@ -190,8 +191,10 @@ void Dispatcher::StartQueued() {
   const absl::Status status = store_.Read([&](storage::Database& database) {
     absl::StatusOr<std::vector<storage::QueuedRow>> rows = storage::ReadQueue(database, kLookAhead);
     if (!rows.ok()) return rows.status();
+    const auto unmet = storage::UnmetDependencies(database);
+    if (!unmet.ok()) return unmet.status();
     for (storage::QueuedRow& row : *rows) {
-      if (IsHeldBack(row.id)) continue;
+      if (IsHeldBack(row.id) || unmet->contains(row.id)) continue;
       queue.push_back(
           {std::move(row.id), std::move(row.display_name), std::move(row.device), row.threads});
     }
@@ -279,6 +282,8 @@ absl::Status Dispatcher::CreateAttempt(const scheduler::Placement& placement,
     row.token_sha256 = Sha256Hex(token);
     const absl::StatusOr<v1::Run> read = storage::ReadRun(context.database, placement.run);
     if (!read.ok()) return read.status();
+    // Held, or made to wait for another run, since it was chosen.
+    if (auto may = storage::MayStart(context.database, *read); !may.ok()) return may;
     const absl::StatusOr<std::vector<AttemptRow>> earlier =
         storage::ReadAttempts(context.database, placement.run);
     if (!earlier.ok()) return earlier.status();

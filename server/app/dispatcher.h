@@ -24,6 +24,7 @@
 #include "server/app/run_files.h"
 #include "server/base/clock.h"
 #include "server/base/mutex.h"
+#include "server/domain/actor.h"
 #include "server/executor/executor.h"
 #include "server/scheduler/device_board.h"
 #include "server/scheduler/plan.h"
@@ -62,20 +63,27 @@ class Dispatcher {
   // Something may be startable. Any thread.
   void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // In run_requests.cc. Each waits for the commit; NOT_FOUND when there is no such run,
-  // FAILED_PRECONDITION with a sentence when it is not in a state for that. Any thread.
+  // In run_requests.cc. Each notes in the audit who asked, and waits for the commit; NOT_FOUND when
+  // there is no such run, FAILED_PRECONDITION with a sentence when it is not in a state for that.
+  // Any thread.
 
   // Ends a run. Its trainer is killed if it takes longer than cancel_grace.
-  absl::Status Cancel(const std::string& run, const std::string& user);
+  absl::Status Cancel(const std::string& run, const domain::Actor& who);
+  // In experiment_requests.cc. Ends every run of an experiment that has not ended, all in one
+  // transaction. PERMISSION_DENIED, and nothing is ended, when one of these runs, or the
+  // experiment, is not the user's; `everybodys` allows it. NOT_FOUND when there is no such
+  // experiment.
+  absl::Status CancelExperiment(const std::string& experiment, const domain::Actor& who,
+                                bool everybodys);
   // Makes a run give its device back. A trainer writes a checkpoint after its present step and
   // ends; it may take as long as it needs. Asking again changes nothing.
-  absl::Status Pause(const std::string& run, const std::string& user);
+  absl::Status Pause(const std::string& run, const domain::Actor& who);
   // Queues a paused run again, at its old place. Its next attempt goes on from the latest
   // checkpoint.
-  absl::Status Resume(const std::string& run, const std::string& user);
+  absl::Status Resume(const std::string& run, const domain::Actor& who);
   // Queues an ended run again, but not one that succeeded, at its old place. Its next attempt goes
   // on from the latest checkpoint, or, `from_start`, afresh.
-  absl::Status Retry(const std::string& run, const std::string& user, bool from_start);
+  absl::Status Retry(const std::string& run, const domain::Actor& who, bool from_start);
   // In run_stops.cc, likewise; what the server does by itself.
 
   // Makes a run give its devices to the run `by`: as a pause, but it goes back into the queue, at
@@ -84,9 +92,9 @@ class Dispatcher {
   // Ends a run that does worse than its peers. It is CANCELLED, with that reason.
   absl::Status StopEarly(const std::string& run, const std::string& reason);
 
-  // Has a RUNNING run measured before its next step. Writes nothing, and nobody remembers it: a
-  // trainer that is not connected is FAILED_PRECONDITION.
-  absl::Status Probe(const std::string& run, const std::string& user);
+  // Has a RUNNING run measured before its next step. Nobody remembers it but the audit, once the
+  // trainer was told; a trainer that is not connected is FAILED_PRECONDITION.
+  absl::Status Probe(const std::string& run, const domain::Actor& who);
 
   // --- trainers ---
 
@@ -132,10 +140,11 @@ class Dispatcher {
   void NoteWaiting(const std::vector<scheduler::Waiting>& waiting);
 
   // In run_requests.cc:
-  // Changes a run's state; `attempt` is then its latest one if the run is active, else untouched.
   using RunChange = std::function<absl::Status(v1::Run&, storage::RunControl&)>;
-  absl::Status Change(const std::string& run, const RunChange& change,
-                      storage::AttemptRow& attempt);
+  // Changes a run's state, which `who` asked for by `action`; `attempt` is then its latest one if
+  // the run is active, else untouched. What changes nothing, or has no action, is not in the audit.
+  absl::Status Change(const std::string& run, const domain::Actor& who, std::string_view action,
+                      const RunChange& change, storage::AttemptRow& attempt);
   void EndProcesses(const storage::AttemptRow& attempt);
   // The trainer of an attempt, or one that hears nothing while none is attached.
   Trainer TrainerOf(const storage::AttemptRow& attempt) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -195,7 +204,7 @@ class Dispatcher {
   mutable Mutex mutex_;
   CondVar ready_;
   std::deque<Exit> exits_ ABSL_GUARDED_BY(mutex_);
-  std::map<int64_t, Trainer> trainers_ ABSL_GUARDED_BY(mutex_);   // by attempt id
+  std::map<int64_t, Trainer> trainers_ ABSL_GUARDED_BY(mutex_);  // by attempt id
   std::map<executor::AttemptKey, Timers> timers_ ABSL_GUARDED_BY(mutex_);
   bool work_ ABSL_GUARDED_BY(mutex_) = true;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "server/app/audit_lines.h"
 #include "server/app/dispatcher.h"
 #include "server/app/next_attempt.h"
 #include "server/app/run_limits.h"
@@ -10,6 +11,7 @@
 #include "server/base/log.h"
 #include "server/base/strings.h"
 #include "server/domain/run_state.h"
+#include "server/storage/dependencies.h"
 #include "server/storage/lineage.h"
 #include "server/storage/runs.h"
 
@@ -33,22 +35,28 @@ absl::Status NotNow(const Run& run, std::string_view what) {
 
 }  // namespace
 
-absl::Status Dispatcher::Change(const std::string& run_id, const RunChange& change,
+absl::Status Dispatcher::Change(const std::string& run_id, const domain::Actor& who,
+                                std::string_view action, const RunChange& change,
                                 AttemptRow& attempt) {
   return store_.writer().Write([&](WriteContext& context) -> absl::Status {
     const absl::StatusOr<RunControl> before = storage::ReadRunControl(context.database, run_id);
     if (!before.ok()) return before.status();
     RunControl control = *before;
-    bool active = false;
+    Run::State state_before = Run::STATE_UNSPECIFIED;
+    Run after;
     absl::Status written = storage::UpdateRun(context, run_id, [&](Run& run) {
+      state_before = run.state();
       absl::Status changed = change(run, control);
-      active = domain::IsActive(run.state());
+      after = run;
       return changed;
     });
     if (written.ok() && control != *before) {
       written = storage::WriteRunControl(context, run_id, control);
     }
-    if (!written.ok() || !active) return written;
+    if (written.ok() && !action.empty() && after.state() != state_before) {
+      written = storage::WriteAudit(context, who, StateLine(action, after, state_before));
+    }
+    if (!written.ok() || !domain::IsActive(after.state())) return written;
     absl::StatusOr<AttemptRow> latest = storage::ReadLatestAttempt(context.database, run_id);
     if (latest.ok()) attempt = *std::move(latest);
     return latest.status();
@@ -71,10 +79,10 @@ void Dispatcher::EndProcesses(const AttemptRow& attempt) {
   TrainerOf(attempt).stop();
 }
 
-absl::Status Dispatcher::Cancel(const std::string& run_id, const std::string& user) {
+absl::Status Dispatcher::Cancel(const std::string& run_id, const domain::Actor& who) {
   AttemptRow attempt;
   const absl::Status status = Change(
-      run_id,
+      run_id, who, "cancel",
       [&](Run& run, RunControl& control) {
         if (domain::IsTerminal(run.state())) return NotNow(run, "");
         control.ClearStop();
@@ -82,7 +90,7 @@ absl::Status Dispatcher::Cancel(const std::string& run_id, const std::string& us
           run.set_state(Run::STATE_CANCELLING);
         } else {
           run.set_end_reason(
-              StrCat("cancelled by ", user, " while it was ", domain::StateWord(run.state())));
+              StrCat("cancelled by ", who.user, " while it was ", domain::StateWord(run.state())));
           run.set_state(Run::STATE_CANCELLED);
         }
         run.clear_wait_reason();
@@ -90,16 +98,16 @@ absl::Status Dispatcher::Cancel(const std::string& run_id, const std::string& us
       },
       attempt);
   if (!status.ok()) return status;
-  LogInfo("run cancelled", {{"run", run_id}, {"by", user}});
+  LogInfo("run cancelled", {{"run", run_id}, {"by", who.user}});
   EndProcesses(attempt);
   return absl::OkStatus();
 }
 
-absl::Status Dispatcher::Pause(const std::string& run_id, const std::string& user) {
+absl::Status Dispatcher::Pause(const std::string& run_id, const domain::Actor& who) {
   AttemptRow attempt;
   bool takes_its_time = false;
   const absl::Status status = Change(
-      run_id,
+      run_id, who, "pause",
       [&](Run& run, RunControl& control) {
         switch (run.state()) {
           case Run::STATE_QUEUED:
@@ -123,7 +131,7 @@ absl::Status Dispatcher::Pause(const std::string& run_id, const std::string& use
       },
       attempt);
   if (!status.ok()) return status;
-  LogInfo("run to be paused", {{"run", run_id}, {"by", user}});
+  LogInfo("run to be paused", {{"run", run_id}, {"by", who.user}});
   if (attempt.id == 0) {
     Wake();  // others may wait behind it
   } else {
@@ -133,7 +141,7 @@ absl::Status Dispatcher::Pause(const std::string& run_id, const std::string& use
   return absl::OkStatus();
 }
 
-absl::Status Dispatcher::Resume(const std::string& run_id, const std::string& user) {
+absl::Status Dispatcher::Resume(const std::string& run_id, const domain::Actor& who) {
   absl::Status status = store_.Read([&](storage::Database& database) -> absl::Status {
     const absl::StatusOr<storage::Checkpoint> latest =
         storage::ReadLatestCheckpoint(database, run_id);
@@ -149,7 +157,7 @@ absl::Status Dispatcher::Resume(const std::string& run_id, const std::string& us
   const absl::Status checkpoint = status;
   AttemptRow none;
   status = Change(
-      run_id,
+      run_id, who, "resume",
       [&](Run& run, RunControl& control) {
         switch (run.state()) {
           case Run::STATE_PAUSED:
@@ -165,14 +173,17 @@ absl::Status Dispatcher::Resume(const std::string& run_id, const std::string& us
       },
       none);
   if (!status.ok()) return status;
-  LogInfo("run resumed", {{"run", run_id}, {"by", user}});
+  LogInfo("run resumed", {{"run", run_id}, {"by", who.user}});
   Wake();
   return absl::OkStatus();
 }
 
-absl::Status Dispatcher::Retry(const std::string& run_id, const std::string& user,
+absl::Status Dispatcher::Retry(const std::string& run_id, const domain::Actor& who,
                                bool from_start) {
   const absl::Status status = store_.writer().Write([&](WriteContext& context) -> absl::Status {
+    if (auto possible = storage::CheckStillPossible(context.database, run_id); !possible.ok()) {
+      return possible;
+    }
     absl::StatusOr<std::vector<AttemptRow>> attempts =
         storage::ReadAttempts(context.database, run_id);
     if (!attempts.ok()) return attempts.status();
@@ -188,7 +199,10 @@ absl::Status Dispatcher::Retry(const std::string& run_id, const std::string& use
     if (absl::Status noted = storage::WriteRunControl(context, run_id, afresh); !noted.ok()) {
       return noted;
     }
-    return storage::UpdateRun(context, run_id, [&](Run& run) {
+    Run::State before = Run::STATE_UNSPECIFIED;
+    Run after;
+    absl::Status written = storage::UpdateRun(context, run_id, [&](Run& run) {
+      before = run.state();
       if (run.state() == Run::STATE_SUCCEEDED) {
         return absl::FailedPreconditionError(
             StrCat("run ", run_id, " has succeeded; there is nothing left to try again"));
@@ -199,21 +213,26 @@ absl::Status Dispatcher::Retry(const std::string& run_id, const std::string& use
       const StartingPoint start = FindStartingPoint(*attempts, run.effective_spec().steps(),
                                                     options_.files->Checkpoints(run_id));
       run.set_state(Run::STATE_QUEUED);
-      run.set_wait_reason(StrCat("tried again by ", user, ": ", start.text));
+      run.set_wait_reason(StrCat("tried again by ", who.user, ": ", start.text));
       run.clear_end_reason();
       run.clear_exit_code();
       run.clear_exit_signal();
       run.clear_end_time();
+      after = run;
       return absl::OkStatus();
     });
+    if (!written.ok()) return written;
+    storage::AuditLine line = StateLine("retry", after, before);
+    if (from_start) line.detail += ", from its beginning";
+    return storage::WriteAudit(context, who, line);
   });
   if (!status.ok()) return status;
-  LogInfo("run tried again", {{"run", run_id}, {"by", user}});
+  LogInfo("run tried again", {{"run", run_id}, {"by", who.user}});
   Wake();
   return absl::OkStatus();
 }
 
-absl::Status Dispatcher::Probe(const std::string& run_id, const std::string& user) {
+absl::Status Dispatcher::Probe(const std::string& run_id, const domain::Actor& who) {
   AttemptRow attempt;
   const absl::Status status = store_.Read([&](storage::Database& database) -> absl::Status {
     const absl::StatusOr<Run> run = storage::ReadRun(database, run_id);
@@ -230,8 +249,10 @@ absl::Status Dispatcher::Probe(const std::string& run_id, const std::string& use
     return absl::FailedPreconditionError(
         StrCat("the trainer of run ", run_id, " is not connected just now; ask again in a moment"));
   }
-  LogInfo("run to be measured", {{"run", run_id}, {"by", user}});
-  return absl::OkStatus();
+  LogInfo("run to be measured", {{"run", run_id}, {"by", who.user}});
+  return store_.writer().Write([&](WriteContext& context) {
+    return storage::WriteAudit(context, who, {"probe", run_id});
+  });
 }
 
 // --- trainers ---

@@ -47,7 +47,7 @@ absl::Status Dispatcher::StopWithCheckpoint(const std::string& run_id, StopCause
                                             const std::string& detail) {
   AttemptRow attempt;
   const absl::Status status = Change(
-      run_id,
+      run_id, domain::Actor(), "",
       [&](Run& run, RunControl& control) {
         const bool pausing = run.state() == Run::STATE_PAUSING;
         if (cause == StopCause::kPreempted && !run.effective_spec().preemptible()) {
@@ -96,7 +96,7 @@ absl::StatusOr<size_t> Dispatcher::StopRuns() {
 absl::Status Dispatcher::StopEarly(const std::string& run_id, const std::string& reason) {
   AttemptRow attempt;
   const absl::Status status = Change(
-      run_id,
+      run_id, domain::Actor(), "cancel",
       [&](Run& run, RunControl& control) {
         if (domain::IsTerminal(run.state())) return CannotStop(run);
         control.stop_cause = StopCause::kEarly;

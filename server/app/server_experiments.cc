@@ -3,9 +3,11 @@
 #include <string>
 #include <utility>
 
+#include "server/app/audit_lines.h"
 #include "server/app/requests.h"
 #include "server/app/run_violations.h"
 #include "server/app/server_api.h"
+#include "server/app/submit_checks.h"
 #include "server/base/strings.h"
 #include "server/domain/presets.h"
 #include "server/domain/sweep.h"
@@ -16,15 +18,6 @@ namespace normlab::app {
 namespace {
 
 using domain::FieldViolation;
-
-// What the runs of a preset or a sweep have from the request.
-void SetShared(const v1::CreateExperimentRequest& request, v1::Run& run) {
-  run.set_device(request.device());
-  run.set_priority(request.priority());
-  run.set_held(request.held());
-  *run.mutable_after() = request.after();
-  if (request.has_resources()) *run.mutable_resources() = request.resources();
-}
 
 absl::StatusOr<std::vector<v1::Run>> RunsOfPreset(const v1::CreateExperimentRequest& request,
                                                   const v1::Preset& preset) {
@@ -43,7 +36,6 @@ absl::StatusOr<std::vector<v1::Run>> RunsOfPreset(const v1::CreateExperimentRequ
     run.set_display_name(preset_run.display_name());
     run.set_colour(preset_run.colour());
     *run.mutable_spec() = domain::MergeSpecs(preset_run.spec(), request.overrides());
-    SetShared(request, run);
     wanted.push_back(std::move(run));
   }
   if (!chosen.empty()) {
@@ -76,7 +68,6 @@ absl::StatusOr<std::vector<v1::Run>> RunsOfSweep(const v1::CreateExperimentReque
     v1::Run run;
     run.set_display_name(std::move(made.name));
     *run.mutable_spec() = std::move(made.spec);
-    SetShared(request, run);
     wanted.push_back(std::move(run));
   }
   return wanted;
@@ -88,7 +79,6 @@ absl::StatusOr<std::vector<v1::Run>> RunsGiven(const v1::CreateExperimentRequest
     v1::Run run = given;
     run.clear_colour();
     *run.mutable_spec() = domain::MergeSpecs(given.spec(), request.overrides());
-    if (run.device().empty()) run.set_device(request.device());
     wanted.push_back(std::move(run));
   }
   if (wanted.empty()) {
@@ -138,6 +128,10 @@ absl::StatusOr<std::vector<v1::Run>> ServerApi::PrepareRuns(
   if (!wanted.ok()) return wanted.status();
   std::vector<FieldViolation> wrong =
       domain::CheckDisplayName("experiment.display_name", NameOf(request.experiment()));
+  for (v1::Run& run : *wanted) {
+    if (run.device().empty()) run.set_device(request.device());
+    ApplyDefaults(request, run);
+  }
   RunViolations of_runs;
   std::vector<v1::Run> runs;
   for (size_t i = 0; i < wanted->size(); ++i) {
@@ -164,12 +158,24 @@ absl::StatusOr<v1::Experiment> ServerApi::CreateExperiment(
   if (absl::Status status = MayChange(principal); !status.ok()) return status;
   absl::StatusOr<std::vector<v1::Run>> runs = PrepareRuns(principal, request);
   if (!runs.ok()) return runs.status();
+  const bool is_preset = !request.experiment().preset().empty();
+  const auto prefix_of = [is_preset](size_t i) {
+    return is_preset ? std::string() : StrCat("experiment.runs[", i, "].");
+  };
+  for (size_t i = 0; i < runs->size(); ++i) {
+    const std::string field = prefix_of(i) + "priority";
+    if (auto may = MayGive(principal, field, (*runs)[i].priority()); !may.ok()) return may;
+  }
+  const auto check = [&](storage::Database& database) {
+    return CheckQueueWords(database, *runs, prefix_of);
+  };
   v1::Experiment experiment;
   experiment.set_display_name(NameOf(request.experiment()));
   experiment.set_preset(request.experiment().preset());
   experiment.set_user(principal.user);
   if (request.experiment().has_sweep()) *experiment.mutable_sweep() = request.experiment().sweep();
   if (request.validate_only()) {
+    if (absl::Status may = parts_.store.Read(check); !may.ok()) return may;
     for (v1::Run& run : *runs) *experiment.add_runs() = std::move(run);
     return experiment;
   }
@@ -181,9 +187,15 @@ absl::StatusOr<v1::Experiment> ServerApi::CreateExperiment(
   if (absl::Status kept = KeepInits(*runs); !kept.ok()) return kept;
   absl::StatusOr<v1::Experiment> stored;
   absl::Status status = parts_.store.writer().Write([&](storage::WriteContext& context) {
+    if (absl::Status may = check(context.database); !may.ok()) return may;
+    const domain::Actor who = principal.actor();
     absl::Status written = storage::InsertExperiment(context, experiment);
+    if (written.ok()) {
+      written = storage::WriteAudit(context, who, CreationLine(experiment, runs->size()));
+    }
     for (const v1::Run& run : *runs) {
       if (written.ok()) written = storage::InsertRun(context, run);
+      if (written.ok()) written = storage::WriteAudit(context, who, CreationLine(run));
     }
     if (!written.ok()) return written;
     stored = storage::ReadExperiment(context.database, experiment.id());

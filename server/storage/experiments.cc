@@ -52,6 +52,14 @@ absl::Status InsertExperiment(WriteContext& context, const v1::Experiment& exper
   return insert.Run();
 }
 
+absl::StatusOr<std::string> ReadExperimentUser(Database& database, std::string_view id) {
+  Statement select = database.Prepared("SELECT user_name FROM experiments WHERE id = ?1");
+  select.Bind(1, id);
+  if (select.Step()) return select.Text(0);
+  if (!select.status().ok()) return select.status();
+  return absl::NotFoundError(StrCat("there is no experiment ", id));
+}
+
 absl::StatusOr<v1::Experiment> ReadExperiment(Database& database, std::string_view id) {
   absl::StatusOr<v1::Experiment> experiment =
       absl::NotFoundError(StrCat("there is no experiment ", id));
@@ -88,6 +96,22 @@ absl::StatusOr<std::vector<v1::Experiment>> ReadExperiments(Database& database,
   }
   if (!select.status().ok()) return select.status();
   return experiments;
+}
+
+absl::StatusOr<std::vector<UnendedRun>> ReadUnendedRuns(Database& database,
+                                                        std::string_view experiment) {
+  Statement select = database.Prepared(
+      "SELECT id, user_name, state FROM runs WHERE experiment = ?1 AND state < ?2 "
+      "ORDER BY id DESC");
+  select.Bind(1, experiment);
+  select.Bind(2, int64_t{v1::Run::STATE_SUCCEEDED});  // and all behind it, which are ends
+  std::vector<UnendedRun> runs;
+  while (select.Step()) {
+    runs.push_back(
+        {select.Text(0), select.Text(1), static_cast<v1::Run::State>(select.Integer(2))});
+  }
+  if (!select.status().ok()) return select.status();
+  return runs;
 }
 
 }  // namespace normlab::storage

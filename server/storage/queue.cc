@@ -10,7 +10,8 @@ absl::StatusOr<std::vector<QueuedRow>> ReadQueue(Database& database, int64_t lim
       "SELECT id, display_name, device, "
       "CAST(json_extract(effective_spec, '$.threads') AS INTEGER) "
       "FROM runs JOIN run_specs ON run_specs.run = runs.id "
-      "WHERE state = ?1 ORDER BY id LIMIT ?2");
+      "WHERE state = ?1 AND held = 0 "
+      "ORDER BY priority DESC, queue_rank, id LIMIT ?2");
   select.Bind(1, int64_t{v1::Run::STATE_QUEUED});
   select.Bind(2, limit);
   std::vector<QueuedRow> queue;

@@ -19,7 +19,7 @@ struct QueuedRow {
   int64_t threads = 1;  // as resolved
 };
 
-// QUEUED runs, oldest first, at most `limit`.
+// QUEUED runs that are not held, by class, rank and age, at most `limit`.
 absl::StatusOr<std::vector<QueuedRow>> ReadQueue(Database& database, int64_t limit);
 
 }  // namespace normlab::storage

@@ -124,7 +124,10 @@ void Pace(const Script& script, int64_t step, std::chrono::steady_clock::time_po
 // True when a probe was requested meanwhile.
 bool Misbehave(const Script& script, int64_t step, Observer& observer) {
   if (step == script.Number("throw_at")) throw std::runtime_error("the script says throw");
-  if (step == script.Number("crash_at")) raise(SIGSEGV);
+  if (step == script.Number("crash_at")) {
+    signal(SIGSEGV, SIG_DFL);  // a sanitizer would report it and exit
+    raise(SIGSEGV);
+  }
   if (step == script.Number("oom_at")) throw std::runtime_error(kTorchOutOfMemory);
   if (step == script.Number("exit_at")) {
     const std::string code = script.Text("exit_code");

@@ -4,6 +4,9 @@
 -- user's own runs by rank and id.
 ALTER TABLE runs ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN queue_rank INTEGER NOT NULL DEFAULT 0;
+-- Of QUEUED runs, a user's part of the queue: counted when runs are handed in, put in order by moves.
+-- With the state in it, the index alone answers.
+CREATE INDEX runs_in_queue ON runs (user_name, priority, queue_rank, id, state) WHERE state = 1;
 ALTER TABLE runs ADD COLUMN held INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN not_before INTEGER;  -- queued, but not started before this time
 -- What it asks of its device; 0: what the server makes of it.
@@ -63,10 +66,12 @@ CREATE TABLE audit (
   action TEXT NOT NULL,
   run TEXT NOT NULL DEFAULT '',
   subject TEXT NOT NULL DEFAULT '',  -- experiment, user or device
-  detail TEXT NOT NULL DEFAULT ''
+  detail TEXT NOT NULL DEFAULT '',
+  owner TEXT NOT NULL DEFAULT ''     -- the user whose run, experiment or account it is
 ) STRICT;
 CREATE INDEX audit_by_run ON audit (run) WHERE run <> '';
 CREATE INDEX audit_by_user ON audit (user_name);
+CREATE INDEX audit_by_owner ON audit (owner);
 
 -- Devices that an admin took out of use.
 CREATE TABLE drained_devices (

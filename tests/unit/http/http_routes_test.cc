@@ -331,7 +331,8 @@ TEST_F(HttpRoutesTest, UserAndLogin) {
     response.mutable_user()->set_name("owner");
     return response;
   };
-  EXPECT_EQ(Get("/api/v1/me").json(), (json{{"name", "owner"}, {"role", "admin"}}));
+  EXPECT_EQ(Get("/api/v1/me").json(),
+            (json{{"name", "owner"}, {"role", "admin"}, {"removed", false}}));
   EXPECT_EQ(Fetch("POST", "/api/v1/login-codes").json()["code"], "the-code");
   const Response login = Fetch("POST", "/api/v1/login", R"({"code":"the-code"})");
   EXPECT_EQ(login.json()["token"], "fresh");
