@@ -122,6 +122,29 @@ TEST(SweepTableTest, DrawsAreRowsOfTheirOwnFromTheBestToTheWorst) {
   EXPECT_TRUE(std::isnan(ordered.back()));
 }
 
+TEST(SweepTableTest, DrawnNumbersAreOrderedAndEverythingElseStays) {
+  Sweep sweep;
+  auto* axis = sweep.add_axes();
+  axis->set_setting("layers");
+  axis->mutable_range()->set_minimum(1);
+  axis->mutable_range()->set_maximum(40);
+  sweep.set_samples(12);
+  sweep.add_list()->set_placement("pre");
+  sweep.add_list()->set_placement("post");
+  std::vector<Run> runs = RunsOf(sweep);
+  OrderDraws(sweep, runs);
+  for (size_t i = 2; i < runs.size(); ++i) {
+    EXPECT_GE(runs[i].spec().layers(), runs[i - 1].spec().layers());
+  }
+  EXPECT_EQ(runs[0].spec().placement(), "pre");
+  EXPECT_EQ(runs[1].spec().placement(), "post");
+  Sweep grid;
+  AddAxis(grid, "layers", {"6", "2"});
+  std::vector<Run> given = RunsOf(grid);
+  OrderDraws(grid, given);
+  EXPECT_EQ(given[0].spec().layers(), 6);
+}
+
 TEST(SweepTableTest, OneSettingHasRowsAndNoColumnsAndSeedsAloneAreOneRow) {
   Sweep one;
   AddAxis(one, "layers", {"2", "6"});
