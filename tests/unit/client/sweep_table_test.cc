@@ -46,7 +46,7 @@ std::vector<Run> RunsOf(const Sweep& sweep) {
 
 // The table with `losses` of the runs, one by one.
 PresetCells CellsOf(const Sweep& sweep, const std::vector<double>& losses) {
-  std::vector<Run> runs = RunsOf(sweep);
+  auto runs = RunsOf(sweep);
   normlab::v1::Preset preset;
   *preset.mutable_table() = TableOfSweep(sweep, runs);
   std::vector<Curve> curves;
@@ -131,7 +131,7 @@ TEST(SweepTableTest, DrawnNumbersAreOrderedAndEverythingElseStays) {
   sweep.set_samples(12);
   sweep.add_list()->set_placement("pre");
   sweep.add_list()->set_placement("post");
-  std::vector<Run> runs = RunsOf(sweep);
+  auto runs = RunsOf(sweep);
   OrderDraws(sweep, runs);
   for (size_t i = 2; i < runs.size(); ++i) {
     EXPECT_GE(runs[i].spec().layers(), runs[i - 1].spec().layers());
@@ -140,7 +140,7 @@ TEST(SweepTableTest, DrawnNumbersAreOrderedAndEverythingElseStays) {
   EXPECT_EQ(runs[1].spec().placement(), "post");
   Sweep grid;
   AddAxis(grid, "layers", {"6", "2"});
-  std::vector<Run> given = RunsOf(grid);
+  auto given = RunsOf(grid);
   OrderDraws(grid, given);
   EXPECT_EQ(given[0].spec().layers(), 6);
 }
