@@ -9,7 +9,10 @@ absl::StatusOr<std::vector<QueuedRow>> ReadQueue(Database& database, int64_t lim
   Statement select = database.Prepared(
       "SELECT id, display_name, device, "
       "CAST(json_extract(effective_spec, '$.threads') AS INTEGER) "
-      "FROM (SELECT id FROM runs WHERE state = 1 AND held = 0 "  // the index's own words
+      "FROM (SELECT id FROM runs INDEXED BY runs_in_queue WHERE state = 1 AND held = 0 "  // the
+                                                                                          // index's
+                                                                                          // own
+                                                                                          // words
       "      ORDER BY priority DESC, queue_rank, id LIMIT ?1) "
       "JOIN runs USING (id) JOIN run_specs ON run_specs.run = id "
       "ORDER BY priority DESC, queue_rank, id");
