@@ -12,6 +12,7 @@ namespace normlab::client {
 // after and priority.
 void AddAfter(CLI::App& program, Context& context);
 void AddArticle(CLI::App& program, Context& context);
+void AddAudit(CLI::App& program, Context& context);
 void AddBackup(CLI::App& program, Context& context);
 void AddCancel(CLI::App& program, Context& context);
 void AddCompact(CLI::App& program, Context& context);
@@ -22,6 +23,8 @@ void AddExport(CLI::App& program, Context& context);
 // hold and release.
 void AddHold(CLI::App& program, Context& context);
 void AddLabel(CLI::App& program, Context& context);
+// login, logout.
+void AddLogin(CLI::App& program, Context& context);
 void AddLs(CLI::App& program, Context& context);
 void AddMove(CLI::App& program, Context& context);
 void AddNote(CLI::App& program, Context& context);
@@ -40,6 +43,7 @@ void AddRm(CLI::App& program, Context& context);
 void AddShow(CLI::App& program, Context& context);
 void AddSubmit(CLI::App& program, Context& context);
 void AddSweep(CLI::App& program, Context& context);
+void AddUser(CLI::App& program, Context& context);
 void AddWatch(CLI::App& program, Context& context);
 
 }  // namespace normlab::client

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "client/commands/commands.h"
+#include "client/local_time.h"
 #include "client/queue_flags.h"
 #include "client/run_facts.h"
 #include "client/run_ref.h"
@@ -17,14 +18,6 @@ namespace {
 
 using normlab::v1::Attempt;
 using normlab::v1::Run;
-
-std::string LocalTime(const google::protobuf::Timestamp& time) {
-  const std::time_t seconds = time.seconds();
-  std::tm local{};
-  char text[64];
-  if (::localtime_r(&seconds, &local) == nullptr) return "";
-  return std::string(text, std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &local));
-}
 
 void PrintTimes(const Run& run, Terminal& terminal) {
   if (run.has_create_time()) PrintFact(terminal, "created", LocalTime(run.create_time()));

@@ -106,7 +106,11 @@ absl::Status Server::Start() {
   if (auto status = StartHttp(); !status.ok()) return status;  // login links name its address
   if (auto status = rpc_->Start({config_.grpc, *socket}); !status.ok()) return status;
   // Trainers look here for their server, so it must be true before any of them is started.
-  if (auto status = WriteEndpoint(*socket); !status.ok()) return status;
+  {
+    MutexLock lock(endpoint_mutex_);
+    endpoint_wanted_ = true;
+    if (auto status = WriteEndpoint(); !status.ok()) return status;
+  }
   if (auto status = dispatcher_->Start(); !status.ok()) return status;
   if (auto status = early_stopper_->Start(); !status.ok()) return status;
   // What deletions before the last stop have left.
@@ -163,15 +167,14 @@ absl::Status Server::OpenStore() {
   hub_ = std::make_unique<stream::Hub>(store_->opened_at_sequence());
   early_stopper_ = std::make_unique<app::EarlyStopper>(
       *store_, [this](const std::string& run, const std::string& reason) {
-        return dispatcher_->Cancel(run, reason);
+        return dispatcher_->StopEarly(run, reason);
       });
   users_ = std::make_unique<app::Users>(*store_, clock_);
   // Whoever runs the server goes on without noticing that the owner's token was replaced.
   users_->OnOwnerToken([this] {
-    if (!endpoint_written_) return;  // being stopped
-    const absl::StatusOr<std::filesystem::path> socket = SocketPath();
-    const absl::Status status = socket.ok() ? WriteEndpoint(*socket) : socket.status();
-    if (!status.ok()) {
+    MutexLock lock(endpoint_mutex_);
+    if (!endpoint_wanted_) return;  // not yet, or being stopped
+    if (absl::Status status = WriteEndpoint(); !status.ok()) {
       LogError("endpoint.json has the owner's old token; restart the server",
                {{"why", std::string(status.message())}});
     }
@@ -299,23 +302,24 @@ absl::StatusOr<std::filesystem::path> Server::SocketPath() const {
   return socket;
 }
 
-absl::Status Server::WriteEndpoint(const std::filesystem::path& socket) {
-  const nlohmann::json endpoint = {{"http", http_address_},     {"grpc", rpc_->address()},
-                                   {"socket", socket.string()}, {"pid", getpid()},
-                                   {"start_time", start_time_}, {"token", users_->owner_token()}};
-  absl::Status status =
-      WritePrivateFile(config_.data_dir / "endpoint.json", endpoint.dump(2) + "\n");
-  if (status.ok()) endpoint_written_ = true;
-  return status;
+absl::Status Server::WriteEndpoint() {
+  const absl::StatusOr<std::filesystem::path> socket = SocketPath();
+  if (!socket.ok()) return socket.status();
+  const nlohmann::json endpoint = {{"http", http_address_},      {"grpc", rpc_->address()},
+                                   {"socket", socket->string()}, {"pid", getpid()},
+                                   {"start_time", start_time_},  {"token", users_->owner_token()}};
+  return WritePrivateFile(config_.data_dir / "endpoint.json", endpoint.dump(2) + "\n");
 }
 
 absl::StatusOr<size_t> Server::StopRuns() { return dispatcher_->StopRuns(); }
 
 void Server::Stop() {
   // First the faces, whose calls use everything behind them; then those who write.
-  if (endpoint_written_) {
-    unlink((config_.data_dir / "endpoint.json").c_str());
-    endpoint_written_ = false;
+  {
+    MutexLock lock(endpoint_mutex_);
+    if (std::exchange(endpoint_wanted_, false)) {
+      unlink((config_.data_dir / "endpoint.json").c_str());
+    }
   }
   if (storage_tasks_) storage_tasks_->BreakOff();
   if (http_) http_->Stop();

@@ -2,7 +2,6 @@
 #ifndef NORMLAB_SERVER_MAIN_SERVER_H_
 #define NORMLAB_SERVER_MAIN_SERVER_H_
 
-#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -21,6 +20,7 @@
 #include "server/app/users.h"
 #include "server/base/clock.h"
 #include "server/base/files.h"
+#include "server/base/mutex.h"
 #include "server/http/http_server.h"
 #include "server/main/config.h"
 #include "server/rpc/rpc_server.h"
@@ -56,7 +56,7 @@ class Server {
   void WatchGpus();
   absl::Status StartHttp();
   absl::StatusOr<std::filesystem::path> SocketPath() const;
-  absl::Status WriteEndpoint(const std::filesystem::path& socket);
+  absl::Status WriteEndpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(endpoint_mutex_);
 
   Config config_;
   SystemClock clock_;
@@ -78,8 +78,11 @@ class Server {
   std::unique_ptr<rpc::RpcServer> rpc_;
   std::unique_ptr<http::HttpServer> http_;
   std::string http_address_;
-  std::atomic<bool> endpoint_written_ = false;
   int64_t start_time_ = 0;  // microseconds since 1970
+  // The file is written by whoever starts the server or replaces the owner's token, and removed by
+  // whoever stops it: in one order, so that what stays is the latest.
+  Mutex endpoint_mutex_;
+  bool endpoint_wanted_ ABSL_GUARDED_BY(endpoint_mutex_) = false;
 };
 
 }  // namespace normlab::server

@@ -63,7 +63,7 @@ class RunOwnersTest : public DispatcherTest {
     EXPECT_TRUE(added.ok()) << added;
   }
   Principal As(const std::string& user) {
-    const absl::StatusOr<Principal> principal = api_->Authenticate(user);
+    const absl::StatusOr<Principal> principal = api_->Authenticate(user, "unix socket");
     EXPECT_TRUE(principal.ok()) << principal.status();
     return principal.value_or(Principal{});
   }
@@ -229,7 +229,7 @@ TEST_F(RunOwnersTest, PruningKeepsTheRunsOfOthers) {
 TEST_F(RunOwnersTest, AViewerSubmitsNothingAndAStrangerIsNobody) {
   EXPECT_TRUE(absl::IsPermissionDenied(api_->CreateRun(As("guest"), {}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(api_->CreateRun(As("colleague"), {}).status()));
-  EXPECT_TRUE(absl::IsUnauthenticated(api_->Authenticate("nobody").status()));
+  EXPECT_TRUE(absl::IsUnauthenticated(api_->Authenticate("nobody", "").status()));
 }
 
 }  // namespace

@@ -104,12 +104,13 @@ TEST_P(RunningTimeTest, ALoginCodeLivesForAMinute) {
   Users users(runs_.store(), runs_.clock());
   ASSERT_TRUE(users.Load(runs_.directory() / "owner-token").ok());
   const Principal owner = users.Authenticate(users.owner_token()).value();
-  const std::string early = users.MakeLoginCode(owner), late = users.MakeLoginCode(owner);
+  const std::string early = users.MakeLoginCode(owner).value();
+  const std::string late = users.MakeLoginCode(owner).value();
   runs_.clock().JumpWall(GetParam());
   runs_.clock().Advance(std::chrono::seconds(59));
-  EXPECT_TRUE(users.ExchangeLoginCode(early).ok());
+  EXPECT_TRUE(users.ExchangeLoginCode(early, "").ok());
   runs_.clock().Advance(std::chrono::seconds(1));
-  EXPECT_TRUE(absl::IsUnauthenticated(users.ExchangeLoginCode(late).status()));
+  EXPECT_TRUE(absl::IsUnauthenticated(users.ExchangeLoginCode(late, "").status()));
 }
 
 TEST_P(RunningTimeTest, RunsStayInTheOrderOfTheirSubmission) {

@@ -61,6 +61,11 @@ class FakeServer {
   std::vector<normlab::v1::RetryRunRequest> retried;
   grpc::Status retry_status;
   std::vector<std::string> probed;
+  std::vector<normlab::v1::CreateUserRequest> users_made;
+  std::vector<normlab::v1::UpdateUserRequest> users_changed;
+  std::vector<std::string> users_removed;
+  std::vector<std::string> rotated;
+  std::vector<normlab::v1::ListAuditEventsRequest> audit_asked;
 
  private:
   class Runs;

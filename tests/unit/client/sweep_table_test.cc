@@ -34,7 +34,8 @@ void AddAxis(Sweep& sweep, const std::string& setting, const std::vector<std::st
 
 std::vector<Run> RunsOf(const Sweep& sweep) {
   std::vector<Run> runs;
-  for (const domain::SweepRun& made : domain::ExpandSweep(sweep).value()) {
+  const std::vector<domain::SweepRun> expanded = domain::ExpandSweep(sweep).value();
+  for (const domain::SweepRun& made : expanded) {
     Run& run = runs.emplace_back();
     *run.mutable_spec() = made.spec;
     *run.mutable_effective_spec() = domain::EffectiveSpec(made.spec);

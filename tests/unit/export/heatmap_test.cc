@@ -26,8 +26,9 @@ size_t Count(const std::string& text, const std::string& part) {
 HeatmapPanel Panel(std::vector<std::vector<double>> values) {
   HeatmapPanel panel = {"placement pre", "layers", "learning_rate", {}, {}, std::move(values)};
   for (size_t i = 0; i < panel.values.size(); ++i) panel.rows.push_back(std::to_string(i + 1));
-  for (size_t i = 0; i < panel.values[0].size(); ++i)
-    panel.columns.push_back("c" + std::to_string(i));
+  for (size_t i = 0; i < panel.values[0].size(); ++i) {
+    panel.columns.push_back(std::to_string(i).insert(0, 1, 'c'));
+  }
   return panel;
 }
 
