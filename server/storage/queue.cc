@@ -5,15 +5,17 @@
 namespace normlab::storage {
 
 absl::StatusOr<std::vector<QueuedRow>> ReadQueue(Database& database, int64_t limit) {
-  // proto3 JSON has 64-bit numbers as texts.
+  // The state stands as a number in the text, as the index has it. proto3 JSON has 64-bit numbers
+  // as texts.
   Statement select = database.Prepared(
       "SELECT id, display_name, device, "
       "CAST(json_extract(effective_spec, '$.threads') AS INTEGER) "
-      "FROM runs JOIN run_specs ON run_specs.run = runs.id "
-      "WHERE state = ?1 AND held = 0 "
-      "ORDER BY priority DESC, queue_rank, id LIMIT ?2");
-  select.Bind(1, int64_t{v1::Run::STATE_QUEUED});
-  select.Bind(2, limit);
+      "FROM (SELECT id FROM runs INDEXED BY runs_in_queue WHERE state = 1 AND held = 0 "
+      "      ORDER BY priority DESC, queue_rank, id LIMIT ?1) "
+      "JOIN runs USING (id) JOIN run_specs ON run_specs.run = id "
+      "ORDER BY priority DESC, queue_rank, id");
+  static_assert(v1::Run::STATE_QUEUED == 1);
+  select.Bind(1, limit);
   std::vector<QueuedRow> queue;
   while (select.Step()) {
     queue.push_back(

@@ -4,10 +4,10 @@
 -- user's own runs by rank and id.
 ALTER TABLE runs ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN queue_rank INTEGER NOT NULL DEFAULT 0;
--- Of QUEUED runs, a user's part of the queue: counted when runs are handed in, put in order by moves.
--- With the state in it, the index alone answers.
-CREATE INDEX runs_in_queue ON runs (user_name, priority, queue_rank, id, state) WHERE state = 1;
 ALTER TABLE runs ADD COLUMN held INTEGER NOT NULL DEFAULT 0;
+-- The QUEUED runs, a user's together: put in order and counted without a look at the runs.
+CREATE INDEX runs_in_queue ON runs (user_name, priority, queue_rank, id, held, state)
+WHERE state = 1;
 ALTER TABLE runs ADD COLUMN not_before INTEGER;  -- queued, but not started before this time
 -- What it asks of its device; 0: what the server makes of it.
 ALTER TABLE runs ADD COLUMN gpus INTEGER NOT NULL DEFAULT 0;
