@@ -51,6 +51,7 @@ int ExitCodeOf(const std::vector<Run>& runs) {
 
 absl::StatusOr<PresetReport> ReadReport(ApiClient& client, const Experiment& experiment,
                                         std::vector<Run> runs) {
+  OrderDraws(experiment.sweep(), runs);
   PresetReport report;
   report.preset.set_title(experiment.display_name());
   *report.preset.mutable_table() = TableOfSweep(experiment.sweep(), runs);

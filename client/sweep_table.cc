@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdlib>
 #include <set>
 #include <string>
 #include <utility>
@@ -77,6 +78,14 @@ PresetTable TableOfSweep(const Sweep& sweep, const std::vector<Run>& runs) {
   }
   for (const std::string& setting : settings) table.add_row_settings(setting);
   return table;
+}
+
+void OrderDraws(const Sweep& sweep, std::vector<Run>& runs) {
+  if (sweep.samples() == 0 || !sweep.axes(0).has_range()) return;
+  const std::string& setting = sweep.axes(0).setting();
+  std::ranges::stable_sort(runs, {}, [&setting](const Run& run) {
+    return std::strtod(domain::ValueText(run.effective_spec(), setting).c_str(), nullptr);
+  });
 }
 
 void OrderByLoss(PresetCells& cells) {

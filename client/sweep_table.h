@@ -15,6 +15,9 @@ namespace normlab::client {
 normlab::v1::PresetTable TableOfSweep(const normlab::v1::Sweep& sweep,
                                       const std::vector<normlab::v1::Run>& runs);
 
+// Runs of drawn numbers in the order of the first axis; others stay in theirs.
+void OrderDraws(const normlab::v1::Sweep& sweep, std::vector<normlab::v1::Run>& runs);
+
 // Rows from the smallest loss to the largest, those without one last: for tables without columns.
 void OrderByLoss(PresetCells& cells);
 

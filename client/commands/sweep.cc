@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "client/commands/commands.h"
+#include "client/queue_flags.h"
 #include "client/sweep_flags.h"
 #include "client/sweep_session.h"
 #include "client/term/table.h"
@@ -24,6 +25,7 @@ constexpr std::chrono::minutes kTimeout(5);  // for ten thousand runs on a busy 
 
 struct Options {
   SweepFlags sweep;
+  QueueFlags queue;
   std::string experiment;
   std::string device;
   std::string out = "normlab-sweep";
@@ -89,6 +91,8 @@ int Sweep(Context& context, const Options& options) {
   const auto client = context.Connect();
   if (!client.ok()) return context.Fail(client.status());
   if (!options.report.empty()) return ReportEarlier(context, **client, options);
+  const absl::Status queue = options.queue.Apply(**client, request);
+  if (!queue.ok()) return context.Fail(queue);
   const absl::StatusOr<Experiment> experiment = (*client)->Call(
       (*client)->experiments(), &ExperimentService::Stub::CreateExperiment, request, kTimeout);
   if (!experiment.ok()) return context.Fail(experiment.status());
@@ -109,6 +113,7 @@ void AddSweep(CLI::App& program, Context& context) {
   CLI::App* command =
       program.add_subcommand("sweep", "Submit many runs at once: a grid, draws, or a list");
   options->sweep.AddTo(*command);
+  options->queue.AddTo(*command);
   command->add_option("--experiment", options->experiment, "Name of the experiment")
       ->type_name("NAME");
   command->add_option("--device", options->device, "auto, cpu, gpu, or a device such as cpu:0")

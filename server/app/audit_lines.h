@@ -20,7 +20,8 @@ storage::AuditLine CreationLine(const v1::Experiment& experiment, size_t runs);
 // A run that somebody changed from one state to another.
 storage::AuditLine StateLine(std::string_view action, const v1::Run& run, v1::Run::State before);
 
-// What people say of a run, before and after; of what stays the same it says nothing.
+// What people say of a run, its class and what it waits for, before and after; nothing of what
+// stays the same.
 storage::AuditLine DescriptionLine(const v1::Run& before, const v1::Run& after);
 
 }  // namespace normlab::app

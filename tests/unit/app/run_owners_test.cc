@@ -29,6 +29,7 @@ class RunOwnersTest : public DispatcherTest {
                                                         .devices = *devices_,
                                                         .files = files_,
                                                         .sweep = sweep_,
+                                                        .early_stopper = early_stopper_,
                                                         .users = users_,
                                                         .progress = progress_,
                                                         .pool = pool_,
@@ -92,6 +93,9 @@ class RunOwnersTest : public DispatcherTest {
 
   Users users_{runs_.store(), runs_.clock()};
   GarbageSweep sweep_{runs_.store()};
+  EarlyStopper early_stopper_{runs_.store(), [](const std::string&, const std::string&) {
+                                return absl::UnimplementedError("nothing is stopped here");
+                              }};
   ProgressBoard progress_;
   Pool pool_{1};
   Problems problems_{runs_.store(), {runs_.directory()}};

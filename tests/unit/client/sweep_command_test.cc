@@ -130,13 +130,16 @@ class SweepCommandTest : public testing::Test {
 };
 
 TEST_F(SweepCommandTest, AGridIsSentAsOneCall) {
-  EXPECT_EQ(Normlab({"--grid", "layers=2,6", "--grid", "placement=pre,post", "--seeds", "3",
-                     "--steps", "40", "--experiment", "depth", "--device", "cpu"}),
-            0)
+  EXPECT_EQ(
+      Normlab({"--grid", "layers=2,6", "--grid", "placement=pre,post", "--seeds", "3", "--steps",
+               "40", "--experiment", "depth", "--device", "cpu", "--priority", "low", "--hold"}),
+      0)
       << err_;
   ASSERT_EQ(server_.experiments.size(), 1u);
   EXPECT_EQ(Asked().experiment().display_name(), "depth");
   EXPECT_EQ(Asked().device(), "cpu");
+  EXPECT_EQ(Asked().priority(), "low");
+  EXPECT_TRUE(Asked().held());
   EXPECT_FALSE(Asked().validate_only());
   const Sweep sweep = AskedSweep();
   ASSERT_EQ(sweep.axes_size(), 3);

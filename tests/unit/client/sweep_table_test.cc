@@ -46,7 +46,7 @@ std::vector<Run> RunsOf(const Sweep& sweep) {
 
 // The table with `losses` of the runs, one by one.
 PresetCells CellsOf(const Sweep& sweep, const std::vector<double>& losses) {
-  std::vector<Run> runs = RunsOf(sweep);
+  auto runs = RunsOf(sweep);
   normlab::v1::Preset preset;
   *preset.mutable_table() = TableOfSweep(sweep, runs);
   std::vector<Curve> curves;
@@ -120,6 +120,29 @@ TEST(SweepTableTest, DrawsAreRowsOfTheirOwnFromTheBestToTheWorst) {
   EXPECT_THAT(std::vector<double>(ordered.begin(), ordered.end() - 1),
               ElementsAre(1, 2, 3, 4, 6, 7, kInfinity));
   EXPECT_TRUE(std::isnan(ordered.back()));
+}
+
+TEST(SweepTableTest, DrawnNumbersAreOrderedAndEverythingElseStays) {
+  Sweep sweep;
+  auto* axis = sweep.add_axes();
+  axis->set_setting("layers");
+  axis->mutable_range()->set_minimum(1);
+  axis->mutable_range()->set_maximum(40);
+  sweep.set_samples(12);
+  sweep.add_list()->set_placement("pre");
+  sweep.add_list()->set_placement("post");
+  auto runs = RunsOf(sweep);
+  OrderDraws(sweep, runs);
+  for (size_t i = 2; i < runs.size(); ++i) {
+    EXPECT_GE(runs[i].spec().layers(), runs[i - 1].spec().layers());
+  }
+  EXPECT_EQ(runs[0].spec().placement(), "pre");
+  EXPECT_EQ(runs[1].spec().placement(), "post");
+  Sweep grid;
+  AddAxis(grid, "layers", {"6", "2"});
+  auto given = RunsOf(grid);
+  OrderDraws(grid, given);
+  EXPECT_EQ(given[0].spec().layers(), 6);
 }
 
 TEST(SweepTableTest, OneSettingHasRowsAndNoColumnsAndSeedsAloneAreOneRow) {

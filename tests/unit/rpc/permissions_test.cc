@@ -81,7 +81,11 @@ const std::map<std::string, Rule>& Rules() {
                                 [](S, v1::PruneRunsRequest& r) { r.set_filter("id:*"); })},
       {"RunService.HoldRun", OfRun<v1::HoldRunRequest>(Who::kOwner)},
       {"RunService.ReleaseRun", OfRun<v1::ReleaseRunRequest>(Who::kOwner)},
-      {"RunService.MoveRun", OfRun<v1::MoveRunRequest>(Who::kOwner)},
+      {"RunService.MoveRun", Of<v1::MoveRunRequest>(Who::kOwner,
+                                                    [](S s, v1::MoveRunRequest& r) {
+                                                      r.set_id(s.run);
+                                                      r.set_first(true);
+                                                    })},
       {"RunService.CancelRun", OfRun<v1::CancelRunRequest>(Who::kOwner)},
       {"RunService.PauseRun", OfRun<v1::PauseRunRequest>(Who::kOwner)},
       {"RunService.ResumeRun", OfRun<v1::ResumeRunRequest>(Who::kOwner)},
@@ -163,21 +167,22 @@ class PermissionsTest : public app::DispatcherTest {
         std::make_unique<app::Problems>(runs_.store(), app::Problems::Options{runs_.directory()});
     std::filesystem::create_directory(runs_.directory() / "copies");
     tasks_ = std::make_unique<app::StorageTasks>(runs_.store(), runs_.directory() / "copies");
-    api_ = std::make_unique<app::ServerApi>(app::ServerApi::Parts{runs_.store(),
-                                                                  runs_.hub(),
-                                                                  *dispatcher_,
-                                                                  *devices_,
-                                                                  files_,
-                                                                  sweep_,
-                                                                  *users_,
-                                                                  progress_,
-                                                                  pool_,
-                                                                  reads_,
-                                                                  runs_.clock(),
-                                                                  {1, 0},
-                                                                  *problems_,
-                                                                  *tasks_,
-                                                                  runs_.directory()});
+    api_ = std::make_unique<app::ServerApi>(app::ServerApi::Parts{.store = runs_.store(),
+                                                                  .hub = runs_.hub(),
+                                                                  .dispatcher = *dispatcher_,
+                                                                  .devices = *devices_,
+                                                                  .files = files_,
+                                                                  .sweep = sweep_,
+                                                                  .early_stopper = early_stopper_,
+                                                                  .users = *users_,
+                                                                  .progress = progress_,
+                                                                  .pool = pool_,
+                                                                  .reads = reads_,
+                                                                  .clock = runs_.clock(),
+                                                                  .limits = {1, 0},
+                                                                  .problems = *problems_,
+                                                                  .storage_tasks = *tasks_,
+                                                                  .data_dir = runs_.directory()});
     server_ = std::make_unique<RpcServer>(*api_, nullptr, WatchLimits());
     ASSERT_TRUE(server_->Start({"127.0.0.1:0", runs_.directory() / "sock"}).ok());
     channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
@@ -254,6 +259,9 @@ class PermissionsTest : public app::DispatcherTest {
   app::ProgressBoard progress_;
   app::Pool pool_{2}, reads_{1};
   app::GarbageSweep sweep_{runs_.store()};
+  app::EarlyStopper early_stopper_{runs_.store(), [](const std::string&, const std::string&) {
+                                     return absl::UnimplementedError("nothing is stopped here");
+                                   }};
   std::unique_ptr<app::Problems> problems_;
   std::unique_ptr<app::StorageTasks> tasks_;
   std::unique_ptr<app::ServerApi> api_;
