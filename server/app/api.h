@@ -136,6 +136,7 @@ class Api {
   virtual absl::StatusOr<v1::ListPresetsResponse> ListPresets(const Principal&) = 0;
 
   virtual absl::StatusOr<v1::ListDevicesResponse> ListDevices(const Principal&) = 0;
+  virtual absl::StatusOr<v1::Queue> GetQueue(const Principal&, const v1::GetQueueRequest&) = 0;
 
   virtual absl::StatusOr<v1::User> GetMe(const Principal&) = 0;
   virtual absl::StatusOr<v1::CreateLoginCodeResponse> CreateLoginCode(const Principal&) = 0;

@@ -84,6 +84,7 @@ class ServerApi : public Api {
       const Principal&, const v1::ListExperimentsRequest&) override;
   absl::StatusOr<v1::ListPresetsResponse> ListPresets(const Principal&) override;
   absl::StatusOr<v1::ListDevicesResponse> ListDevices(const Principal&) override;
+  absl::StatusOr<v1::Queue> GetQueue(const Principal&, const v1::GetQueueRequest&) override;
   absl::StatusOr<v1::User> GetMe(const Principal&) override;
   absl::StatusOr<v1::CreateLoginCodeResponse> CreateLoginCode(const Principal&) override;
   absl::StatusOr<v1::ExchangeLoginCodeResponse> ExchangeLoginCode(
@@ -126,6 +127,9 @@ class ServerApi : public Api {
   using Change = std::function<absl::Status(Dispatcher&, const std::string&, const std::string&)>;
   absl::StatusOr<v1::Run> ChangeRun(const Principal& principal, const std::string& id,
                                     const Change& change);
+
+  // What only this server knows of a run: speed, place in the queue.
+  void Complete(v1::Run& run);
 
   const Parts parts_;
   const std::chrono::steady_clock::time_point started_;

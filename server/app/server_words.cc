@@ -87,7 +87,7 @@ absl::StatusOr<v1::Run> ServerApi::UpdateRun(const Principal& principal,
     return changed.status();
   });
   if (!status.ok()) return status;
-  parts_.progress.Complete(*changed);
+  Complete(*changed);
   return changed;
 }
 

@@ -170,6 +170,7 @@ absl::Status Server::StartParts() {
   const std::vector<scheduler::Device> devices = scheduler::FindDevices(config_.cpu_slots);
   devices_ = std::make_unique<scheduler::DeviceBoard>(devices);
   options.devices = devices_.get();
+  options.progress = &progress_;
   options.clock = &clock_;
   options.cancel_grace = Milliseconds(config_.cancel_grace_seconds);
   executor::LocalExecutorOptions local;

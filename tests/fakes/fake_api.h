@@ -157,6 +157,7 @@ class FakeApi : public app::Api {
   Answer<v1::ExchangeLoginCodeRequest, v1::ExchangeLoginCodeResponse> exchange_login_code;
   v1::ListPresetsResponse presets;
   v1::ListDevicesResponse devices;
+  Answer<v1::GetQueueRequest, v1::Queue> get_queue;
   v1::Storage storage;
   std::vector<std::string> problems;
   app::ServerMetrics metrics;
@@ -260,6 +261,10 @@ class FakeApi : public app::Api {
   }
   absl::StatusOr<v1::ListDevicesResponse> ListDevices(const app::Principal&) override {
     return devices;
+  }
+  absl::StatusOr<v1::Queue> GetQueue(const app::Principal&,
+                                     const v1::GetQueueRequest& request) override {
+    return Ask(get_queue, request);
   }
   absl::StatusOr<v1::User> GetMe(const app::Principal& who) override {
     v1::User user;
