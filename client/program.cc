@@ -100,7 +100,7 @@ int RunProgram(const std::vector<std::string>& arguments, Terminal& terminal) {
   AddGlobalOptions(program, context);
   for (const auto add :
        {AddArticle, AddPreset, AddSubmit, AddLs, AddShow, AddWatch, AddProbe, AddPause, AddResume,
-        AddRetry, AddCancel, AddRename, AddLabel, AddNote, AddPin, AddRm, AddPrune, AddDevices,
+        AddRetry, AddCancel, AddRename, AddLabel, AddNote, AddPin, AddRm, AddPrune, AddQueue, AddDevices,
         AddExport, AddPlot, AddOpen, AddBackup, AddCompact, AddDoctor, AddCompletion}) {
     add(program, context);
   }

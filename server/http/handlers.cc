@@ -210,6 +210,14 @@ absl::StatusOr<Answer> ListDevices(const Call& call) {
   return Resource(call.api.ListDevices(call.who));
 }
 
+absl::StatusOr<Answer> GetQueue(const Call& call) {
+  v1::GetQueueRequest request;
+  Query query(call.target.parameters);
+  request.set_page_size(query.Int32("page_size"));
+  if (absl::Status status = query.Done(); !status.ok()) return status;
+  return Resource(call.api.GetQueue(call.who, request));
+}
+
 absl::StatusOr<Answer> GetStorage(const Call& call) {
   if (absl::Status status = NoParameters(call); !status.ok()) return status;
   return Resource(call.api.GetStorage(call.who));

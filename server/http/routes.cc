@@ -31,6 +31,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/api/v1/experiments/*", GetExperiment},
     {"GET", "/api/v1/presets", ListPresets},
     {"GET", "/api/v1/devices", ListDevices},
+    {"GET", "/api/v1/queue", GetQueue},
     {"GET", "/api/v1/storage", GetStorage},
     {"GET", "/api/v1/settings", Settings},
     {"GET", "/api/v1/me", GetMe},

@@ -152,6 +152,7 @@ class DeviceServiceImpl final : public v1::DeviceService::CallbackService {
  public:
   explicit DeviceServiceImpl(Api& api) : api_(api) {}
   NORMLAB_UNARY_EMPTY(ListDevices, ListDevicesRequest, ListDevicesResponse)
+  NORMLAB_UNARY(GetQueue, GetQueueRequest, Queue)
 
  private:
   Api& api_;
