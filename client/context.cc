@@ -8,7 +8,7 @@
 namespace normlab::client {
 
 absl::StatusOr<std::unique_ptr<ApiClient>> Context::Connect() const {
-  absl::StatusOr<Endpoint> endpoint = FindEndpoint(server, DataDirectory(data_dir));
+  absl::StatusOr<Endpoint> endpoint = FindEndpoint(server, data_dir);
   if (!endpoint.ok()) return endpoint.status();
   return std::make_unique<ApiClient>(*std::move(endpoint));
 }

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "client/login_file.h"
 #include "client/term/text.h"
 
 namespace normlab::client {
@@ -51,17 +52,24 @@ absl::StatusOr<Endpoint> TcpEndpoint(std::string server) {
   for (const char* scheme : {"http://", "grpc://"}) {
     if (server.rfind(scheme, 0) == 0) server.erase(0, std::strlen(scheme));
   }
-  const size_t colon = server.rfind(':');
-  if (colon == std::string::npos || colon == 0 || colon + 1 == server.size()) {
-    return absl::UnavailableError(fmt::format("no server: \"{}\" is not HOST:PORT", Clean(server)));
-  }
+  if (absl::Status address = CheckAddress(server); !address.ok()) return address;
   Endpoint endpoint;
   endpoint.target = server;
   endpoint.token = Variable("NORMLAB_TOKEN");
-  if (endpoint.token.empty()) {
-    return absl::PermissionDeniedError("NORMLAB_TOKEN is not set: a server on TCP needs a token");
+  if (!endpoint.token.empty()) return endpoint;
+  // The token of a login goes to the server that it is for, and to no other.
+  const absl::StatusOr<Login> login = ReadLogin();
+  if (login.ok() && login->server == server) {
+    endpoint.token = login->token;
+    return endpoint;
   }
-  return endpoint;
+  return absl::PermissionDeniedError(
+      fmt::format("NORMLAB_TOKEN is not set: a server on TCP needs a token (or: normlab login {})",
+                  Clean(server)));
+}
+
+bool NamesDataFolder(const std::string& option) {
+  return !option.empty() || !Variable("NORMLAB_DATA_DIR").empty();
 }
 
 }  // namespace
@@ -138,10 +146,34 @@ absl::Status CheckSocket(const std::string& socket) {
   return status;
 }
 
+absl::Status CheckAddress(const std::string& server) {
+  const size_t colon = server.rfind(':');
+  if (colon != std::string::npos && colon != 0 && colon + 1 != server.size()) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(fmt::format("no server: \"{}\" is not HOST:PORT", Clean(server)));
+}
+
+bool GoesOverTcp(const std::string& server_option, const std::string& data_dir_option) {
+  if (!server_option.empty() || !Variable("NORMLAB_SERVER").empty()) return true;
+  return !NamesDataFolder(data_dir_option) && ReadLogin().ok();
+}
+
 absl::StatusOr<Endpoint> FindEndpoint(const std::string& server_option,
-                                      const std::filesystem::path& data_directory) {
+                                      const std::string& data_dir_option) {
   const std::string server = server_option.empty() ? Variable("NORMLAB_SERVER") : server_option;
   if (!server.empty()) return TcpEndpoint(server);
+  if (!NamesDataFolder(data_dir_option)) {
+    const absl::StatusOr<Login> login = ReadLogin();
+    if (login.ok()) {
+      Endpoint endpoint;
+      endpoint.target = login->server;
+      endpoint.token = login->token;
+      return endpoint;
+    }
+    if (!absl::IsNotFound(login.status())) return login.status();
+  }
+  const std::filesystem::path data_directory = DataDirectory(data_dir_option);
   absl::StatusOr<Endpoint> endpoint = ReadEndpointFile(data_directory);
   if (!endpoint.ok() || endpoint->socket.empty()) return endpoint;
   absl::Status status = CheckSocket(endpoint->socket);

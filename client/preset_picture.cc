@@ -11,6 +11,8 @@
 #include <map>
 #include <utility>
 
+#include "client/result_grid.h"
+#include "server/export/heatmap.h"
 #include "server/export/number_text.h"
 #include "server/export/palette.h"
 #include "server/export/series_plot.h"
@@ -141,6 +143,7 @@ PlotPanel SeedsPanel(const PresetCells& cells, const std::vector<Curve>& curves,
 std::string PresetPicture(const Preset& preset, const std::vector<Run>& runs,
                           const std::vector<Curve>& curves, const PresetCells& cells,
                           const std::string& footnote) {
+  if (IsGrid(cells)) return exporter::HeatmapSvg(HeatmapOf(cells, preset.title(), footnote));
   exporter::SeriesPlot plot = {preset.title(), footnote, {}};
   switch (preset.table().quantity()) {
     case Quantities::QUANTITY_LAST_FFN_GRADIENT:

@@ -1,5 +1,5 @@
-// The picture that fits a preset's table: the number over depth, the stream over blocks, or losses
-// over steps with the seeds as a band.
+// The picture that fits a preset's table: the number over depth, the stream over blocks, losses over
+// two settings as a heatmap, or losses over steps with the seeds as a band.
 #ifndef NORMLAB_CLIENT_PRESET_PICTURE_H_
 #define NORMLAB_CLIENT_PRESET_PICTURE_H_
 

@@ -15,6 +15,7 @@
 #include "client/preset_table.h"
 #include "client/preset_table_report.h"
 #include "client/read_curves.h"
+#include "client/result_grid.h"
 #include "client/term/text.h"
 #include "client/watch_session.h"
 #include "server/domain/settings.h"
@@ -107,6 +108,7 @@ absl::StatusOr<Experiment> MakeExperiment(ApiClient& client, const PresetOptions
   }
   *request.mutable_overrides() = overrides;
   request.set_device(options.device);
+  if (absl::Status queue = options.queue.Apply(client, request); !queue.ok()) return queue;
   return client.Call(client.experiments(), &ExperimentService::Stub::CreateExperiment, request);
 }
 
@@ -166,7 +168,11 @@ void PrintIdentityPaths(const PresetReport& report, const PresetCells& cells, Te
 
 void PrintTableReport(const PresetReport& report, const PresetCells& cells, Terminal& terminal) {
   terminal.Print("");
-  PrintCells(cells, terminal);
+  if (IsGrid(cells)) {
+    PrintGrids(cells, terminal);
+  } else {
+    PrintCells(cells, terminal);
+  }
   PrintIdentityPaths(report, cells, terminal);
   terminal.Print("");
   const int width = terminal.smart() ? terminal.size().columns : 0;
@@ -276,6 +282,7 @@ void AddPresetOptions(CLI::App& command, PresetOptions& options, const std::stri
   CLI::Option* out =
       command.add_option("--out", options.out, "Folder for " + files)->type_name("DIR");
   if (!options.out.empty()) out->capture_default_str();
+  options.queue.AddTo(command);
   command.add_option("--name", options.name, "Name of the experiment");
   command.add_option("--device", options.device, "auto, cpu, gpu, or a device such as cpu:0")
       ->type_name("DEVICE");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/context.h"
+#include "client/queue_flags.h"
 #include "client/settings_flags.h"
 
 namespace normlab::client {
@@ -16,6 +17,7 @@ struct PresetOptions {
   std::string preset;
   std::string command;  // "article", "preset warmup": what the user types after normlab
   SettingsFlags settings;
+  QueueFlags queue;
   std::string out;
   std::string name;
   std::string device;
@@ -23,7 +25,8 @@ struct PresetOptions {
   std::vector<std::string> only;  // "layers=1,2": a part of the preset's runs
 };
 
-// The options that every preset has: settings, --out, --name, --device, --experiment.
+// The options that every preset has: settings, what they say to the
+// queue, --out, --name, --device, --experiment.
 void AddPresetOptions(CLI::App& command, PresetOptions& options, const std::string& files);
 
 // Submits, watches, reports; gives the exit code. Ctrl-C ends the watching and leaves the runs.

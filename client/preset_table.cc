@@ -140,7 +140,7 @@ double Slope(const TableRow& row) {
 
 // Cells that are computed from others, where the preset expects something of them.
 void AddDerived(const Preset& preset, std::vector<TableRow>& rows) {
-  if (rows.empty()) return;
+  if (rows.empty() || preset.table().expectations().empty()) return;
   const auto add = [&preset](TableRow& row, const char* column, double value) {
     const bool expected =
         std::ranges::any_of(preset.table().expectations(), [&](const PresetExpectation& e) {
@@ -210,6 +210,7 @@ PresetCells Tabulate(const Preset& preset, const std::vector<Run>& runs,
   cells.column_title =
       table.quantity() == Quantities::QUANTITY_STREAM ? "block" : table.column_setting();
   cells.value_title = ValueTitle(table);
+  cells.is_loss = table.quantity() == Quantities::QUANTITY_FINAL_LOSS;
   for (size_t i = 0; i < runs.size() && i < curves.size(); ++i) {
     TableRow& row = RowOf(cells.rows, LabelsOf(table, runs[i].effective_spec()), runs[i].colour());
     row.runs.push_back(i);
@@ -217,10 +218,9 @@ PresetCells Tabulate(const Preset& preset, const std::vector<Run>& runs,
       CellOf(row, value.column).values.push_back(value.value);
     }
   }
-  const bool median = table.quantity() == Quantities::QUANTITY_FINAL_LOSS;
   for (TableRow& row : cells.rows) {
     for (TableCell& cell : row.cells) {
-      cell.value = median ? Median(Finite(cell.values)) : Mean(Finite(cell.values));
+      cell.value = cells.is_loss ? Median(Finite(cell.values)) : Mean(Finite(cell.values));
     }
   }
   AddDerived(preset, cells.rows);

@@ -41,6 +41,7 @@ struct PresetCells {
   std::vector<std::string> label_titles;
   std::string column_title;  // "layers", "block"; empty without columns
   std::string value_title;   // "final loss"
+  bool is_loss = false;      // cells are losses at the end
   std::vector<TableRow> rows;
 
   int BandCount() const;

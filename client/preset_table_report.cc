@@ -17,15 +17,10 @@ constexpr const char* kGood = "#138a72";
 constexpr const char* kBad = "#b42318";
 constexpr size_t kMostColumns = 8;  // of a row on the terminal
 
-std::string ValueText(double value) {
-  if (std::isnan(value)) return "none";
-  return std::isinf(value) ? "diverged" : exporter::ShortNumberText(value);
-}
-
 std::string SpreadText(const TableCell& cell) {
   if (cell.values.size() < 2 || std::isnan(cell.value)) return "";
   const auto [low, high] = std::ranges::minmax_element(cell.values);
-  return ValueText(*low) + " – " + ValueText(*high);
+  return CellValueText(*low) + " – " + CellValueText(*high);
 }
 
 std::string BandText(const TableCell& cell) {
@@ -56,6 +51,14 @@ void ForEachCell(const PresetCells& cells,
   }
 }
 
+// As RFC 4180 has it: values of settings may be any text.
+std::string Quoted(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
 std::string CsvNumber(bool present, double value) {
   return present ? exporter::NumberText(value) : "";
 }
@@ -66,6 +69,11 @@ nlohmann::ordered_json JsonNumber(double value) {
 }
 
 }  // namespace
+
+std::string CellValueText(double value) {
+  if (std::isnan(value)) return "none";
+  return std::isinf(value) ? "diverged" : exporter::ShortNumberText(value);
+}
 
 void PrintCells(const PresetCells& cells, Terminal& terminal) {
   std::vector<Table::Column> columns;
@@ -87,9 +95,11 @@ void PrintCells(const PresetCells& cells, Terminal& terminal) {
     if (!cells.column_title.empty() || derived) line.push_back({cell.column});
     const bool measured = cell.expected && cell.expected->value() != 0;
     const std::string expected = measured ? exporter::ShortNumberText(cell.expected->value()) : "";
-    line.insert(
-        line.end(),
-        {{ValueText(cell.value)}, {SpreadText(cell)}, {expected}, {BandText(cell)}, MarkOf(cell)});
+    line.insert(line.end(), {{CellValueText(cell.value)},
+                             {SpreadText(cell)},
+                             {expected},
+                             {BandText(cell)},
+                             MarkOf(cell)});
     table.Add(std::move(line));
   });
   // Aligned also where there is no terminal: a log is read by people.
@@ -102,14 +112,13 @@ std::string CellsCsv(const PresetCells& cells) {
   for (const std::string& title : cells.label_titles) csv += title + ",";
   csv += (cells.column_title.empty() ? "column" : cells.column_title) +
          ",value,low,high,runs,expected,minimum,maximum,holds\n";
-  // No label needs quotes: they are choices and numbers of settings.
   ForEachCell(cells, [&csv](const TableRow& row, const TableCell& cell) {
-    for (const std::string& label : row.labels) csv += label + ",";
+    for (const std::string& label : row.labels) csv += Quoted(label) + ",";
     const auto [low, high] = std::ranges::minmax_element(cell.values);
     const bool spread = !cell.values.empty();
     const bool expected = cell.expected.has_value();
     const bool measured = expected && cell.expected->value() != 0;
-    csv += fmt::format("{},{},{},{},{},{},{},{},{}\n", cell.column,
+    csv += fmt::format("{},{},{},{},{},{},{},{},{}\n", Quoted(cell.column),
                        exporter::NumberText(cell.value), spread ? exporter::NumberText(*low) : "",
                        spread ? exporter::NumberText(*high) : "", cell.values.size(),
                        CsvNumber(measured, measured ? cell.expected->value() : 0),

@@ -10,6 +10,9 @@
 
 namespace normlab::client {
 
+// "0.001653", "diverged", or "none" where no run has one.
+std::string CellValueText(double value);
+
 // A line a cell: value, spread of the seeds, what was expected, and whether it holds. Of many
 // blocks only the first and the last.
 void PrintCells(const PresetCells& cells, Terminal& terminal);

@@ -21,6 +21,7 @@ constexpr const char* kFooter =
     "  normlab article                          three runs: Pre-Norm, Post-Norm, with warmup\n"
     "  normlab preset                           the other built-in experiments\n"
     "  normlab submit --placement post --layers 12 --watch\n"
+    "  normlab sweep --grid layers=2,6,12 --grid placement=pre,post --seeds 3 --watch\n"
     "  normlab ls\n"
     "  normlab plot RUN RUN -o curves.svg\n"
     "\n"
@@ -39,12 +40,19 @@ void AddGlobalOptions(CLI::App& program, Context& context) {
   program.set_version_flag("--version", std::string("normlab ") + kVersion);
 }
 
+// The program, the command that was given, and its own one, if it has any.
+std::vector<const CLI::App*> Given(const CLI::App& program) {
+  std::vector<const CLI::App*> apps = {&program};
+  while (!apps.back()->get_subcommands().empty()) {
+    apps.push_back(apps.back()->get_subcommands().front());
+  }
+  return apps;
+}
+
 // Long names of the options that the given command knows, with and without their dashes in front.
 std::vector<std::string> OptionNames(const CLI::App& program) {
   std::vector<std::string> names;
-  std::vector<const CLI::App*> apps = {&program};
-  for (const CLI::App* command : program.get_subcommands()) apps.push_back(command);
-  for (const CLI::App* app : apps) {
+  for (const CLI::App* app : Given(program)) {
     for (const CLI::Option* option : app->get_options()) {
       for (const std::string& name : option->get_lnames()) names.push_back(name);
     }
@@ -57,14 +65,15 @@ std::string UnknownArgument(const CLI::App& program) {
   const std::vector<std::string> left = program.remaining(true);
   const std::string written = left.empty() ? "" : left.front();
   if (written.rfind("--", 0) != 0) {
+    // Of the program, or of a command that has commands of its own.
     std::vector<std::string> names;
-    for (const CLI::App* command : program.get_subcommands({}))
+    for (const CLI::App* command : Given(program).back()->get_subcommands({})) {
       names.push_back(command->get_name());
-    const bool has_command = !program.get_subcommands().empty();
+    }
+    if (names.empty()) return fmt::format("unexpected argument \"{}\"", Clean(written));
     const auto nearest = domain::NearestOf(written, names);
-    return fmt::format("{} \"{}\"{}", has_command ? "unexpected argument" : "there is no command",
-                       Clean(written),
-                       nearest && !has_command ? fmt::format("; did you mean {}?", *nearest) : "");
+    return fmt::format("there is no command \"{}\"{}", Clean(written),
+                       nearest ? fmt::format("; did you mean {}?", *nearest) : "");
   }
   const std::string name = written.substr(2, written.find('=') - 2);
   const auto nearest = domain::NearestOf(name, OptionNames(program));
@@ -79,11 +88,15 @@ int FailParse(const CLI::App& program, const CLI::ParseError& error, Context& co
     context.terminal.Write(out.str());
     return kExitOk;
   }
-  // A command that does not exist is reported as one that is missing.
-  const bool unknown = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) ||
-                       (program.get_subcommands().empty() && !program.remaining(true).empty());
-  std::string command = "normlab";
-  for (const CLI::App* given : program.get_subcommands()) command += " " + given->get_name();
+  // What does not exist is often reported as what is missing.
+  const int code = error.get_exit_code();
+  const bool unknown =
+      code == static_cast<int>(CLI::ExitCodes::ExtrasError) ||
+      (code == static_cast<int>(CLI::ExitCodes::RequiredError) && !program.remaining(true).empty());
+  std::string command;
+  for (const CLI::App* given : Given(program)) {
+    command += (command.empty() ? "" : " ") + given->get_name();
+  }
   const std::string what = unknown ? UnknownArgument(program) : error.what();
   return context.FailUsage(fmt::format("{}\nsee: {} --help", what, command));
 }
@@ -99,9 +112,11 @@ int RunProgram(const std::vector<std::string>& arguments, Terminal& terminal) {
   program.get_formatter()->column_width(34);
   AddGlobalOptions(program, context);
   for (const auto add :
-       {AddArticle, AddPreset, AddSubmit, AddLs, AddShow, AddWatch, AddProbe, AddPause, AddResume,
-        AddRetry, AddCancel, AddRename, AddLabel, AddNote, AddPin, AddRm, AddPrune, AddQueue, AddDevices,
-        AddExport, AddPlot, AddOpen, AddBackup, AddCompact, AddDoctor, AddCompletion}) {
+       {AddArticle, AddPreset,  AddSubmit,  AddSweep,  AddLs,        AddShow,  AddWatch,
+        AddProbe,   AddPause,   AddResume,  AddRetry,  AddCancel,    AddHold,  AddMove,
+        AddAfter,   AddRename,  AddLabel,   AddNote,   AddPin,       AddRm,    AddPrune,
+        AddQueue,   AddDevices, AddExport,  AddPlot,   AddOpen,      AddLogin, AddUser,
+        AddAudit,   AddBackup,  AddCompact, AddDoctor, AddCompletion}) {
     add(program, context);
   }
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());

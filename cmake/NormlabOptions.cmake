@@ -67,11 +67,20 @@ function(normlab_sanitized)
   endif()
 endfunction()
 
+# normlab_compile_fast(TARGET): most of a build with sanitizers is tests, which run once. At -O0 GCC
+# takes 0.6 of its time for them. What they test keeps the build's own -O1.
+function(normlab_compile_fast name)
+  if(NORMLAB_SANITIZE)
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
+endfunction()
+
 # normlab_test(NAME SOURCES... [LIBS libs...] [LABELS labels...]): a GoogleTest binary, one ctest
 # entry for each of its cases; with a sanitizer, which makes starting slow, one for all of them.
 function(normlab_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
+  normlab_compile_fast(${name})
   target_link_libraries(${name} PRIVATE normlab_warnings ${arg_LIBS} GTest::gmock GTest::gtest_main)
   include(GoogleTest)
   if(NOT arg_LABELS)

@@ -1,4 +1,5 @@
-// What cancel, pause, resume and retry have in common: one call for each of some runs.
+// What cancel, pause, resume, retry, hold, release and move have in common: one call for each of
+// some runs.
 #ifndef NORMLAB_CLIENT_COMMANDS_CHANGE_RUNS_H_
 #define NORMLAB_CLIENT_COMMANDS_CHANGE_RUNS_H_
 
@@ -20,14 +21,14 @@ struct ChangedRuns {
 };
 
 // Calls `method` for the run that each of `references` stands for, whose id it puts into `request`,
-// and prints its state. Goes on after a failure: one run that has ended already must not save the
-// others.
+// and prints its state, or what `said` says of it. Goes on after a failure: one run that has ended
+// already must not save the others.
 template <typename Request>
 ChangedRuns ChangeRuns(Context& context, const std::vector<std::string>& references,
                        grpc::Status (normlab::v1::RunService::Stub::*method)(grpc::ClientContext*,
                                                                              const Request&,
                                                                              normlab::v1::Run*),
-                       Request request = {}) {
+                       Request request = {}, const std::string& said = "") {
   ChangedRuns changed;
   const auto client = context.Connect();
   if (!client.ok()) {
@@ -47,8 +48,9 @@ ChangedRuns ChangeRuns(Context& context, const std::vector<std::string>& referen
     if (context.json) {
       context.PrintJson(*run);
     } else {
-      context.terminal.Print(fmt::format("{}: {}", Clean(run->display_name()),
-                                         StateText(run->state(), context.terminal.style())));
+      context.terminal.Print(
+          fmt::format("{}: {}", Clean(run->display_name()),
+                      said.empty() ? StateText(run->state(), context.terminal.style()) : said));
     }
     changed.runs.push_back(*std::move(run));
   }

@@ -9,7 +9,10 @@
 
 namespace normlab::client {
 
+// after and priority.
+void AddAfter(CLI::App& program, Context& context);
 void AddArticle(CLI::App& program, Context& context);
+void AddAudit(CLI::App& program, Context& context);
 void AddBackup(CLI::App& program, Context& context);
 void AddCancel(CLI::App& program, Context& context);
 void AddCompact(CLI::App& program, Context& context);
@@ -17,8 +20,13 @@ void AddCompletion(CLI::App& program, Context& context);
 void AddDevices(CLI::App& program, Context& context);
 void AddDoctor(CLI::App& program, Context& context);
 void AddExport(CLI::App& program, Context& context);
+// hold and release.
+void AddHold(CLI::App& program, Context& context);
 void AddLabel(CLI::App& program, Context& context);
+// login, logout.
+void AddLogin(CLI::App& program, Context& context);
 void AddLs(CLI::App& program, Context& context);
+void AddMove(CLI::App& program, Context& context);
 void AddNote(CLI::App& program, Context& context);
 void AddOpen(CLI::App& program, Context& context);
 void AddPause(CLI::App& program, Context& context);
@@ -35,6 +43,8 @@ void AddRetry(CLI::App& program, Context& context);
 void AddRm(CLI::App& program, Context& context);
 void AddShow(CLI::App& program, Context& context);
 void AddSubmit(CLI::App& program, Context& context);
+void AddSweep(CLI::App& program, Context& context);
+void AddUser(CLI::App& program, Context& context);
 void AddWatch(CLI::App& program, Context& context);
 
 }  // namespace normlab::client

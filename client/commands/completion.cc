@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
+#include <set>
+#include <utility>
 
 #include "client/commands/commands.h"
 #include "client/settings_flags.h"
@@ -12,16 +15,43 @@
 namespace normlab::client {
 namespace {
 
-// Flags of one command: its own, and the program's.
-std::vector<std::string> FlagsOf(const CLI::App& command, const CLI::App& program) {
+// The command and its own commands, such as those of `user`.
+std::vector<const CLI::App*> Family(const CLI::App& command) {
+  std::vector<const CLI::App*> apps = {&command};
+  for (const CLI::App* own : command.get_subcommands({})) apps.push_back(own);
+  return apps;
+}
+
+// What may follow a command: its own commands and flags, and the program's flags.
+std::vector<std::string> WordsOf(const CLI::App& command, const CLI::App& program) {
   std::vector<std::string> flags;
-  for (const CLI::App* app : {&command, &program}) {
+  for (const CLI::App* own : command.get_subcommands({})) flags.push_back(own->get_name());
+  std::vector<const CLI::App*> apps = Family(command);
+  apps.push_back(&program);
+  for (const CLI::App* app : apps) {
     for (const CLI::Option* option : app->get_options()) {
       // Of the two spellings of a setting only the first is offered.
-      if (!option->get_lnames().empty()) flags.push_back("--" + option->get_lnames().front());
+      if (option->get_lnames().empty()) continue;
+      std::string flag = "--" + option->get_lnames().front();
+      if (std::find(flags.begin(), flags.end(), flag) == flags.end()) {
+        flags.push_back(std::move(flag));
+      }
     }
   }
   return flags;
+}
+
+// The options of a command and of its own commands, each name once.
+std::vector<const CLI::Option*> OptionsOf(const CLI::App& command) {
+  std::vector<const CLI::Option*> options;
+  std::set<std::string> names;
+  for (const CLI::App* app : Family(command)) {
+    for (const CLI::Option* option : app->get_options()) {
+      if (option->get_lnames().empty()) continue;
+      if (names.insert(option->get_lnames().front()).second) options.push_back(option);
+    }
+  }
+  return options;
 }
 
 std::vector<std::string> CommandNames(const CLI::App& program) {
@@ -46,6 +76,15 @@ std::vector<std::string> FieldNames() {
   return names;
 }
 
+// What an axis of a sweep begins with: "layers=".
+std::vector<std::string> AxisBeginnings() {
+  std::vector<std::string> names;
+  for (const domain::SettingInfo& setting : domain::Settings()) {
+    if (!setting.server_only) names.push_back(setting.name + "=");
+  }
+  return names;
+}
+
 std::string Bash(const CLI::App& program) {
   std::string script =
       "# bash completion of normlab. To use: source <(normlab completion bash)\n"
@@ -63,8 +102,15 @@ std::string Bash(const CLI::App& program) {
   }
   script += fmt::format("    --order-by) COMPREPLY=($(compgen -W '{}' -- \"$word\")); return ;;\n",
                         Words(FieldNames()));
+  script += fmt::format(
+      "    --grid|--random) compopt -o nospace; COMPREPLY=($(compgen -W '{}' -- \"$word\")); "
+      "return ;;\n",
+      Words(AxisBeginnings()));
   script +=
-      "    -o|--output|--out|--data-dir) COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n"
+      "    --role) COMPREPLY=($(compgen -W 'viewer member admin' -- \"$word\")); return ;;\n"
+      "    -o|--list|--output|--out|--data-dir|--token-file) COMPREPLY=($(compgen -f -- "
+      "\"$word\")); "
+      "return ;;\n"
       "  esac\n"
       "  case $command in\n";
   for (const CLI::App* command : program.get_subcommands({})) {
@@ -72,7 +118,7 @@ std::string Bash(const CLI::App& program) {
     const bool preset = command->get_name() == "preset";
     script += fmt::format(
         "    {}) COMPREPLY=($(compgen -W \"{}{}\" -- \"$word\")) ;;\n", command->get_name(),
-        preset ? "$(normlab preset --names 2>/dev/null) " : "", Words(FlagsOf(*command, program)));
+        preset ? "$(normlab preset --names 2>/dev/null) " : "", Words(WordsOf(*command, program)));
   }
   script += fmt::format("    *) COMPREPLY=($(compgen -W '{}' -- \"$word\")) ;;\n",
                         Words(CommandNames(program)));
@@ -107,11 +153,17 @@ std::string Fish(const CLI::App& program) {
           "complete -c normlab -n '__fish_seen_subcommand_from preset' "
           "-a '(normlab preset --names 2>/dev/null)'\n";
     }
-    for (const CLI::Option* option : command->get_options()) {
-      if (option->get_lnames().empty()) continue;
+    for (const CLI::App* own : command->get_subcommands({})) {
+      script +=
+          fmt::format("complete -c normlab -n '__fish_seen_subcommand_from {}' -a {} -d {}\n",
+                      command->get_name(), own->get_name(), FishQuoted(own->get_description()));
+    }
+    for (const CLI::Option* option : OptionsOf(*command)) {
       const domain::SettingInfo* setting = domain::FindSetting(option->get_lnames().front());
-      const bool orders = option->get_lnames().front() == "order-by";
-      const std::vector<std::string> values = orders               ? FieldNames()
+      const std::string& flag = option->get_lnames().front();
+      const std::vector<std::string> values = flag == "order-by" ? FieldNames()
+                                              : flag == "grid" || flag == "random"
+                                                  ? AxisBeginnings()
                                               : setting == nullptr ? std::vector<std::string>{}
                                                                    : ValuesOf(*setting);
       script +=

@@ -239,8 +239,7 @@ void PrintJson(const Checks& checks, Terminal& terminal) {
 
 int Doctor(Context& context, bool content) {
   Checks checks = {{"normlab", Check::kGood, kVersion, ""}};
-  const char* remote = std::getenv("NORMLAB_SERVER");
-  const bool local = context.server.empty() && (remote == nullptr || *remote == '\0');
+  const bool local = !GoesOverTcp(context.server, context.data_dir);
   const std::filesystem::path folder = DataDirectory(context.data_dir);
   bool call = true;
   if (local) {

@@ -53,13 +53,13 @@ Table RunTable(const std::vector<Run>& runs) {
   std::vector<Table::Column> columns = {{"id"},
                                         {"state"},
                                         {"name", Align::kLeft, /*shrinks=*/true},
-                                        {"placement"},
-                                        {"layers", Align::kRight},
-                                        {"rate", Align::kRight},
+                                        {"placement", Align::kLeft, false, /*optional=*/true},
+                                        {"layers", Align::kRight, false, /*optional=*/true},
+                                        {"rate", Align::kRight, false, /*optional=*/true},
                                         {"step", Align::kRight},
                                         {"loss", Align::kRight},
-                                        {"grad norm", Align::kRight},
-                                        {"user"}};
+                                        {"grad norm", Align::kRight, false, /*optional=*/true},
+                                        {"user", Align::kLeft, false, /*optional=*/true}};
   const bool labelled =
       std::any_of(runs.begin(), runs.end(), [](const Run& run) { return run.labels_size() > 0; });
   if (labelled) columns.push_back({"labels", Align::kLeft, /*shrinks=*/true});

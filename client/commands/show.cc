@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "client/commands/commands.h"
+#include "client/local_time.h"
+#include "client/queue_flags.h"
 #include "client/run_facts.h"
 #include "client/run_ref.h"
 #include "client/term/text.h"
@@ -16,14 +18,6 @@ namespace {
 
 using normlab::v1::Attempt;
 using normlab::v1::Run;
-
-std::string LocalTime(const google::protobuf::Timestamp& time) {
-  const std::time_t seconds = time.seconds();
-  std::tm local{};
-  char text[64];
-  if (::localtime_r(&seconds, &local) == nullptr) return "";
-  return std::string(text, std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &local));
-}
 
 void PrintTimes(const Run& run, Terminal& terminal) {
   if (run.has_create_time()) PrintFact(terminal, "created", LocalTime(run.create_time()));
@@ -70,6 +64,18 @@ void PrintAttempts(const Run& run, Terminal& terminal) {
   }
 }
 
+// What it asked of the queue, where that is not what all runs ask.
+void PrintQueue(const Run& run, Terminal& terminal) {
+  if (run.held()) PrintFact(terminal, "held", "release it with normlab release " + run.id());
+  if (run.priority() != "normal") PrintFact(terminal, "priority", Clean(run.priority()));
+  std::string after;
+  for (const auto& dependency : run.after()) {
+    after += (after.empty() ? "" : ", ") + DependencyText(dependency);
+  }
+  PrintFact(terminal, "starts after", after);
+  PrintFact(terminal, "asks for", ResourcesText(run.resources()));
+}
+
 void PrintRun(const Run& run, Terminal& terminal) {
   PrintFact(terminal, "name", Clean(run.display_name()));
   PrintFact(terminal, "id", run.id());
@@ -79,6 +85,7 @@ void PrintRun(const Run& run, Terminal& terminal) {
   if (run.archived()) PrintFact(terminal, "archived", "yes");
   PrintFact(terminal, "state", StateText(run.state(), terminal.style()));
   PrintFact(terminal, "waits for", Clean(run.wait_reason()));
+  PrintQueue(run, terminal);
   PrintFact(terminal, "reason", Clean(run.end_reason()));
   if (run.state() == Run::STATE_PAUSED)
     PrintFact(terminal, "go on with", "normlab resume " + run.id());

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "client/commands/commands.h"
+#include "client/queue_flags.h"
 #include "client/run_facts.h"
 #include "client/settings_flags.h"
 #include "client/term/text.h"
@@ -18,6 +19,7 @@ using normlab::v1::RunService;
 
 struct Options {
   SettingsFlags settings;
+  QueueFlags queue;
   std::string name;
   std::string experiment;
   std::string device;
@@ -54,6 +56,8 @@ int Submit(Context& context, const Options& options) {
 
   const auto client = context.Connect();
   if (!client.ok()) return context.Fail(client.status());
+  const absl::Status queue = options.queue.Apply(**client, *request.mutable_run());
+  if (!queue.ok()) return context.Fail(queue);
   const absl::StatusOr<Run> run =
       (*client)->Call((*client)->runs(), &RunService::Stub::CreateRun, request);
   if (!run.ok()) return context.Fail(run.status());
@@ -78,6 +82,7 @@ void AddSubmit(CLI::App& program, Context& context) {
       ->type_name("ID");
   command->add_option("--device", options->device, "auto, cpu, gpu, or a device such as cpu:0")
       ->type_name("DEVICE");
+  options->queue.AddTo(*command);
   command->add_flag("--watch", options->watch, "Watch it until it ends");
   command->add_flag("--dry-run", options->dry_run,
                     "Check everything, show the model's size, submit nothing");
@@ -85,6 +90,7 @@ void AddSubmit(CLI::App& program, Context& context) {
       "Examples:\n  normlab submit --placement post --layers 12 --learning-rate 2e-3 --watch\n"
       "  normlab submit --set layers=6 --set steps=30 --name smoke\n"
       "  normlab submit --heads 5 --dry-run\n"
+      "  normlab submit --steps 500 --priority low --after smoke --after 01J9ZK:any\n"
       "  normlab submit --help-settings\n\nPrints the run's id and name.");
   command->callback([&context, options] { context.exit_code = Submit(context, *options); });
 }

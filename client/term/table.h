@@ -16,7 +16,8 @@ class Table {
   struct Column {
     std::string title;
     Align align = Align::kLeft;
-    bool shrinks = false;  // gives way first when the terminal is narrow
+    bool shrinks = false;   // its texts are cut when the terminal is narrow
+    bool optional = false;  // it is left out when cutting is not enough, the rightmost one first
   };
   struct Cell {
     std::string text;  // clean
@@ -37,7 +38,9 @@ class Table {
   void PrintTo(Terminal& terminal) const;
 
  private:
-  std::vector<int> Widths(int limit) const;
+  std::vector<int> Widths() const;
+  // Leaves out columns (their width becomes 0) and cuts others until they fit.
+  void Shrink(std::vector<int>& widths, int limit) const;
 
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;

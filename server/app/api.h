@@ -1,6 +1,6 @@
 // What can be asked of a server, whatever the wire: rpc/ and http/ are thin faces over this.
 //
-//   absl::StatusOr<Principal> who = api.Authenticate(bearer_token);
+//   absl::StatusOr<Principal> who = api.Authenticate(bearer_token, peer);
 //   absl::StatusOr<v1::Run> run = api.CreateRun(*who, request);
 //
 // Errors carry canonical codes; INVALID_ARGUMENT carries the wrong fields (domain/violations.h).
@@ -24,6 +24,8 @@
 #include "normlab/v1/run_service.pb.h"
 #include "normlab/v1/storage_service.pb.h"
 #include "normlab/v1/user_service.pb.h"
+#include "server/app/revocation.h"
+#include "server/domain/actor.h"
 #include "server/domain/event.h"
 
 namespace normlab::app {
@@ -31,7 +33,12 @@ namespace normlab::app {
 // Who asks.
 struct Principal {
   std::string user;
-  std::string role;  // viewer | member | admin
+  std::string role;         // viewer | member | admin
+  std::string origin = {};  // the peer's address, or "unix socket"
+  // Of the token that was shown; absent for what cannot be revoked.
+  std::shared_ptr<Revocation> revocation = {};
+
+  domain::Actor actor() const { return {user, origin}; }
 };
 
 // An event for one watcher: the shared event, and the token that is true once it was delivered
@@ -80,14 +87,14 @@ struct ServerMetrics {
   int64_t active_runs = 0;
   int64_t watchers = 0;
   uint64_t stalled_watchers = 0;  // detached since the start because they took nothing
-  uint64_t points_stored = 0;   // since the start
-  uint64_t commits = 0;         // since the start
-  uint64_t sequence = 0;        // last one published
+  uint64_t points_stored = 0;     // since the start
+  uint64_t commits = 0;           // since the start
+  uint64_t sequence = 0;          // last one published
   double uptime_seconds = 0;
-  bool writing_ok = true;        // no transaction failed in the last seconds
-  int64_t log_bytes = 0;         // of the write-ahead log's file
-  int64_t free_bytes = 0;        // on the disk of the data folder
-  uint64_t slow_reads = 0;       // reads of the database beyond a second, since the start
+  bool writing_ok = true;   // no transaction failed in the last seconds
+  int64_t log_bytes = 0;    // of the write-ahead log's file
+  int64_t free_bytes = 0;   // on the disk of the data folder
+  uint64_t slow_reads = 0;  // reads of the database beyond a second, since the start
 };
 
 // What a long task on the database says while it goes on: false when nobody wants to know any more,
@@ -101,8 +108,10 @@ class Api {
  public:
   virtual ~Api() = default;
 
-  // UNAUTHENTICATED with what to do about it, unless `token` is somebody's.
-  virtual absl::StatusOr<Principal> Authenticate(std::string_view token) = 0;
+  // UNAUTHENTICATED with what to do about it, unless `token` is somebody's. `origin` is from where
+  // it comes: the peer's address.
+  virtual absl::StatusOr<Principal> Authenticate(std::string_view token,
+                                                 std::string_view origin) = 0;
 
   virtual absl::StatusOr<v1::Run> CreateRun(const Principal&, const v1::CreateRunRequest&) = 0;
   virtual absl::StatusOr<v1::Run> GetRun(const Principal&, const v1::GetRunRequest&) = 0;
@@ -112,6 +121,9 @@ class Api {
   virtual absl::Status DeleteRun(const Principal&, const v1::DeleteRunRequest&) = 0;
   virtual absl::StatusOr<v1::PruneRunsResponse> PruneRuns(const Principal&,
                                                           const v1::PruneRunsRequest&) = 0;
+  virtual absl::StatusOr<v1::Run> HoldRun(const Principal&, const v1::HoldRunRequest&) = 0;
+  virtual absl::StatusOr<v1::Run> ReleaseRun(const Principal&, const v1::ReleaseRunRequest&) = 0;
+  virtual absl::StatusOr<v1::Run> MoveRun(const Principal&, const v1::MoveRunRequest&) = 0;
   virtual absl::StatusOr<v1::Run> CancelRun(const Principal&, const v1::CancelRunRequest&) = 0;
   virtual absl::StatusOr<v1::Run> PauseRun(const Principal&, const v1::PauseRunRequest&) = 0;
   virtual absl::StatusOr<v1::Run> ResumeRun(const Principal&, const v1::ResumeRunRequest&) = 0;
@@ -131,18 +143,32 @@ class Api {
                                                           const v1::CreateExperimentRequest&) = 0;
   virtual absl::StatusOr<v1::Experiment> GetExperiment(const Principal&,
                                                        const v1::GetExperimentRequest&) = 0;
+  virtual absl::StatusOr<v1::Experiment> CancelExperiment(const Principal&,
+                                                          const v1::CancelExperimentRequest&) = 0;
   virtual absl::StatusOr<v1::ListExperimentsResponse> ListExperiments(
       const Principal&, const v1::ListExperimentsRequest&) = 0;
   virtual absl::StatusOr<v1::ListPresetsResponse> ListPresets(const Principal&) = 0;
 
   virtual absl::StatusOr<v1::ListDevicesResponse> ListDevices(const Principal&) = 0;
   virtual absl::StatusOr<v1::Queue> GetQueue(const Principal&, const v1::GetQueueRequest&) = 0;
+  virtual absl::StatusOr<v1::Device> UpdateDevice(const Principal&,
+                                                  const v1::UpdateDeviceRequest&) = 0;
 
   virtual absl::StatusOr<v1::User> GetMe(const Principal&) = 0;
   virtual absl::StatusOr<v1::CreateLoginCodeResponse> CreateLoginCode(const Principal&) = 0;
-  // Needs no principal: the code stands for one.
+  // Needs no principal: the code stands for one. `origin` as for Authenticate.
   virtual absl::StatusOr<v1::ExchangeLoginCodeResponse> ExchangeLoginCode(
-      const v1::ExchangeLoginCodeRequest&) = 0;
+      const v1::ExchangeLoginCodeRequest&, std::string_view origin) = 0;
+  virtual absl::StatusOr<v1::ListUsersResponse> ListUsers(const Principal&,
+                                                          const v1::ListUsersRequest&) = 0;
+  virtual absl::StatusOr<v1::CreateUserResponse> CreateUser(const Principal&,
+                                                            const v1::CreateUserRequest&) = 0;
+  virtual absl::StatusOr<v1::User> UpdateUser(const Principal&, const v1::UpdateUserRequest&) = 0;
+  virtual absl::Status DeleteUser(const Principal&, const v1::DeleteUserRequest&) = 0;
+  virtual absl::StatusOr<v1::RotateTokenResponse> RotateToken(const Principal&,
+                                                              const v1::RotateTokenRequest&) = 0;
+  virtual absl::StatusOr<v1::ListAuditEventsResponse> ListAuditEvents(
+      const Principal&, const v1::ListAuditEventsRequest&) = 0;
 
   virtual absl::StatusOr<v1::Storage> GetStorage(const Principal&) = 0;
   // Long tasks, one at a time: they return at once, and call back on a thread of their own.

@@ -1,11 +1,14 @@
 // How attempts end, and what a restarted server makes of those it finds: the part of the dispatcher
 // that deals with what is left in an attempt's folder.
+#include <algorithm>
 #include <optional>
 #include <system_error>
 #include <utility>
 
+#include "server/app/after_attempt.h"
 #include "server/app/dispatcher.h"
-#include "server/app/next_attempt.h"
+#include "server/app/run_limits.h"
+#include "server/app/run_stops.h"
 #include "server/base/log.h"
 #include "server/base/spool.h"
 #include "server/base/strings.h"
@@ -18,6 +21,8 @@ namespace {
 
 using domain::AttemptEnd;
 using storage::AttemptRow;
+using storage::RunControl;
+using storage::StopCause;
 using storage::WriteContext;
 
 constexpr size_t kSpoolBatch = 4096;
@@ -45,6 +50,9 @@ AttemptEnd EndOf(const AttemptRow& attempt, const executor::ExitReport& report,
     case Finished::OUTCOME_ORPHANED:
       end.outcome = AttemptEnd::Outcome::kOrphaned;
       break;
+    case Finished::OUTCOME_LIMIT:
+      end.outcome = AttemptEnd::Outcome::kLimit;
+      break;
     default:
       break;
   }
@@ -62,6 +70,14 @@ AttemptEnd EndOf(const AttemptRow& attempt, const executor::ExitReport& report,
   end.max_rss_bytes = report.max_rss_bytes;
   if (!spool_fault.empty()) StrAppend(&end.detail, "; its spool could not be read: ", spool_fault);
   return end;
+}
+
+// By the clock that start_ticks are counted by; what was noted with its last records if they are
+// those of another boot.
+double SecondsSinceLaunch(const AttemptRow& attempt, const executor::ProcessIdentity& shepherd) {
+  if (shepherd.boot_id != BootId()) return attempt.run_seconds;
+  const double started = static_cast<double>(shepherd.start_ticks) / TicksPerSecond();
+  return std::max(0.0, BootSeconds() - started);
 }
 
 }  // namespace
@@ -116,13 +132,27 @@ absl::Status Dispatcher::RecoverOne(const v1::Run& run) {
                              {"shepherd", StrCat(shepherd->pid)}});
   // One that is pausing is told so when its trainer calls. Who cancelled before the line above
   // found nothing to end, so the state counts that the run has now.
-  bool cancelled = false;
-  status = store_.Read([&](storage::Database& database) {
-    const absl::StatusOr<v1::Run> now = storage::ReadRun(database, run.id());
-    cancelled = now.ok() && now->state() == v1::Run::STATE_CANCELLING;
-    return now.status();
+  v1::Run::State now = v1::Run::STATE_UNSPECIFIED;
+  RunControl control;
+  std::optional<double> seconds_left;
+  status = store_.Read([&](storage::Database& database) -> absl::Status {
+    const absl::StatusOr<v1::Run> read = storage::ReadRun(database, run.id());
+    const auto control_read = storage::ReadRunControl(database, run.id());
+    auto attempts = storage::ReadAttempts(database, run.id());
+    for (const absl::Status& part : {read.status(), control_read.status(), attempts.status()}) {
+      if (!part.ok()) return part;
+    }
+    now = read->state();
+    control = *control_read;
+    attempts->back().run_seconds = SecondsSinceLaunch(attempt, *shepherd);
+    seconds_left = SecondsLeft(read->effective_spec(), *attempts, control.limits_from);
+    return absl::OkStatus();
   });
-  if (cancelled) executor_->Terminate(key, options_.cancel_grace);
+  if (now == v1::Run::STATE_CANCELLING) executor_->Terminate(key, options_.cancel_grace);
+  if (seconds_left) WatchTime(attempt, *seconds_left);
+  if (now == v1::Run::STATE_PAUSING && control.stop_cause != StopCause::kNone) {
+    GiveGrace(attempt);
+  }
   return status;
 }
 
@@ -130,11 +160,13 @@ absl::Status Dispatcher::RecoverOne(const v1::Run& run) {
 // trainer is turned away when it calls): the run goes back into the queue, or is paused, as asked.
 absl::Status Dispatcher::Requeue(const AttemptRow& attempt, const std::string& wait_reason) {
   LogInfo("attempt was not launched", {{"run", attempt.run}, {"attempt", StrCat(attempt.number)}});
-  const absl::Status status = store_.writer().Write([&](WriteContext& context) {
+  const absl::Status status = store_.writer().Write([&](WriteContext& context) -> absl::Status {
     storage::AttemptEndRow end;
     end.reason = wait_reason.empty() ? "it was never launched" : wait_reason;
     if (auto status = storage::EndAttempt(context, attempt.id, end); !status.ok()) return status;
     store_.attempt_log().Forget(attempt.id);
+    const auto control = storage::ReadRunControl(context.database, attempt.run);
+    if (!control.ok()) return control.status();
     return storage::UpdateRun(context, attempt.run, [&](v1::Run& changed) {
       if (changed.state() == v1::Run::STATE_STARTING) {
         changed.set_state(v1::Run::STATE_QUEUED);
@@ -143,7 +175,10 @@ absl::Status Dispatcher::Requeue(const AttemptRow& attempt, const std::string& w
         changed.set_state(v1::Run::STATE_CANCELLED);
         changed.set_end_reason("cancelled before the first step");
       } else if (changed.state() == v1::Run::STATE_PAUSING) {
-        changed.set_state(v1::Run::STATE_PAUSED);
+        // Where it was to go on by itself, it does; its time counts when it has begun.
+        const bool by_a_person = control->stop_cause == StopCause::kNone;
+        changed.set_state(by_a_person ? v1::Run::STATE_PAUSED : v1::Run::STATE_QUEUED);
+        if (!by_a_person) changed.set_wait_reason(wait_reason);
       }
       return absl::OkStatus();
     });
@@ -237,38 +272,49 @@ absl::StatusOr<Dispatcher::Ended> Dispatcher::WriteEnd(WriteContext& context, co
   }
   AttemptEnd end = EndOf(row, exit.report, spool_fault);
   end.never_started = exit.never_started;
-  const bool cancelling = run->state() == v1::Run::STATE_CANCELLING;
-  const domain::StateAndReason plain = domain::StateAfter(end, cancelling);
-  const bool interrupted = !cancelling && domain::WasInterrupted(end);
-  Ended ended = {.state = plain.state, .reason = plain.reason};
-  storage::AttemptEndRow note = {.max_rss_bytes = exit.report.max_rss_bytes,
-                                 .cpu_seconds = exit.report.cpu_seconds,
-                                 .run_seconds = exit.report.elapsed_seconds,
-                                 .reason = plain.reason,
-                                 .interrupted = interrupted};
-  if (interrupted) {
-    const AfterInterruption after = DecideAfterInterruption(
-        *run, plain.reason, *attempts, options_.files->Checkpoints(exit.key.run));
-    ended = {.state = after.state, .reason = after.reason, .pause = after.pause};
-    note.abandoned = after.start_afresh;
-  }
+  const absl::StatusOr<RunControl> before = storage::ReadRunControl(context.database, exit.key.run);
+  if (!before.ok()) return before.status();
+  if (exit.report.elapsed_seconds) attempts->back().run_seconds = *exit.report.elapsed_seconds;
+  const AfterAttempt after =
+      DecideAfterAttempt({.run = *run,
+                          .control = *before,
+                          .end = end,
+                          .attempts = *attempts,
+                          .checkpoints = options_.files->Checkpoints(exit.key.run),
+                          .makes_room_for = MakesRoomFor(context.database, *before)});
+  const storage::AttemptEndRow note = {.max_rss_bytes = exit.report.max_rss_bytes,
+                                       .cpu_seconds = exit.report.cpu_seconds,
+                                       .run_seconds = exit.report.elapsed_seconds,
+                                       .reason = after.attempt_reason,
+                                       .interrupted = after.interrupted,
+                                       .abandoned = after.start_afresh};
   if (auto status = storage::EndAttempt(context, row.id, note); !status.ok()) return status;
   store_.attempt_log().Forget(row.id);
+  RunControl control = *before;
+  if (after.tried_again) ++control.tries;
+  if (after.pause.count() > 0) {
+    control.not_before = context.wall_micros + std::chrono::microseconds(after.pause).count();
+  }
+  // It waits, or has ended, for another reason.
+  if (after.tried_again || after.interrupted) control.ClearStop();
+  if (control != *before) {
+    absl::Status noted = storage::WriteRunControl(context, exit.key.run, control);
+    if (!noted.ok()) return noted;
+  }
   const absl::Status updated = storage::UpdateRun(context, exit.key.run, [&](v1::Run& changed) {
-    changed.set_state(ended.state);
-    if (ended.state == v1::Run::STATE_QUEUED) changed.set_wait_reason(ended.reason);
-    if (!domain::IsTerminal(ended.state)) return absl::OkStatus();
-    changed.set_end_reason(ended.reason);
+    changed.set_state(after.state);
+    if (after.state == v1::Run::STATE_QUEUED) changed.set_wait_reason(after.reason);
+    if (!domain::IsTerminal(after.state)) return absl::OkStatus();
+    changed.set_end_reason(after.reason);
     if (end.exit_code) changed.set_exit_code(*end.exit_code);
     if (end.exit_signal) changed.set_exit_signal(*end.exit_signal);
     return absl::OkStatus();
   });
   if (!updated.ok()) return updated;
-  return ended;
+  return Ended{.state = after.state, .reason = after.reason};
 }
 
 absl::Status Dispatcher::Finish(const Exit& exit) {
-  const auto found_at = options_.clock->Now();
   AttemptRow attempt;
   absl::Status status = store_.Read([&](storage::Database& database) {
     absl::StatusOr<std::vector<AttemptRow>> rows = storage::ReadAttempts(database, exit.key.run);
@@ -279,6 +325,7 @@ absl::Status Dispatcher::Finish(const Exit& exit) {
     return attempt.id == 0 ? absl::NotFoundError("there is no such attempt") : absl::OkStatus();
   });
   if (!status.ok()) return status;
+  ForgetTimers(exit.key);
   if (!exit.put_back.empty()) {
     status = Requeue(attempt, exit.put_back);
     if (status.ok()) options_.devices->Release(exit.key.run);
@@ -293,7 +340,6 @@ absl::Status Dispatcher::Finish(const Exit& exit) {
     return written.status();
   });
   if (!status.ok()) return status;
-  if (ended.pause.count() > 0) HoldBack(exit.key.run, found_at + ended.pause);
   LogInfo("attempt ended", {{"run", exit.key.run},
                             {"state", std::string(domain::StateWord(ended.state))},
                             {"reason", ended.reason}});

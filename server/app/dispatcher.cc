@@ -6,11 +6,15 @@
 #include <utility>
 
 #include "google/protobuf/util/time_util.h"
+#include "server/app/after_attempt.h"
 #include "server/app/next_attempt.h"
+#include "server/app/run_limits.h"
+#include "server/app/run_stops.h"
 #include "server/base/ids.h"
 #include "server/base/log.h"
 #include "server/base/strings.h"
 #include "server/domain/run_state.h"
+#include "server/storage/dependencies.h"
 #include "server/storage/lineage.h"
 #include "server/storage/queue.h"
 #include "server/storage/runs.h"
@@ -19,10 +23,11 @@ namespace normlab::app {
 namespace {
 
 using storage::AttemptRow;
+using storage::RunControl;
 using storage::WriteContext;
 
 constexpr int kTokenBytes = 32;
-constexpr std::chrono::milliseconds kRetry(500);        // of a write that failed
+constexpr std::chrono::milliseconds kRetry(500);  // of a write that failed
 
 }  // namespace
 
@@ -40,9 +45,9 @@ Dispatcher::Dispatcher(storage::Store& store, Options options)
 
 Dispatcher::~Dispatcher() { Stop(); }
 
-absl::Status Dispatcher::Start() {
+absl::StatusOr<std::vector<v1::Run>> Dispatcher::ReadActive() {
   std::vector<v1::Run> active;
-  absl::Status status = store_.Read([&](storage::Database& database) {
+  const absl::Status status = store_.Read([&](storage::Database& database) {
     storage::RunQuery query;
     query.states = {v1::Run::STATE_STARTING, v1::Run::STATE_RUNNING, v1::Run::STATE_PAUSING,
                     v1::Run::STATE_CANCELLING};
@@ -53,11 +58,16 @@ absl::Status Dispatcher::Start() {
     return runs.status();
   });
   if (!status.ok()) return status;
-  for (const v1::Run& run : active) {
-    if (status = RecoverOne(run); !status.ok()) return status;
+  return active;
+}
+
+absl::Status Dispatcher::Start() {
+  const absl::StatusOr<std::vector<v1::Run>> active = ReadActive();
+  if (!active.ok()) return active.status();
+  for (const v1::Run& run : *active) {
+    if (absl::Status status = RecoverOne(run); !status.ok()) return status;
   }
-  if (status = HoldBackInterrupted(); !status.ok()) return status;
-  if (status = queue_.Load(); !status.ok()) return status;
+  if (absl::Status status = queue_.Load(); !status.ok()) return status;
   thread_ = std::thread([this] { Loop(); });
   return absl::OkStatus();
 }
@@ -98,6 +108,8 @@ void Dispatcher::Loop() {
       }
     }
     exits = std::move(later);
+    EndOverdue();
+    ReadHeldBack();
     StartQueued();
   }
 }
@@ -133,29 +145,39 @@ std::optional<std::chrono::milliseconds> Dispatcher::IdleTime(bool has_exits) co
   if (start_again_) until(start_not_before_);
   if (note_again_) until(note_not_before_);
   for (const auto& [run, time] : held_back_) until(time);
+  for (const auto& [attempt, timers] : timers_) {
+    if (timers.time_out) until(*timers.time_out);
+    if (timers.end) until(*timers.end);
+  }
   return idle;
 }
 
-void Dispatcher::HoldBack(const std::string& run, std::chrono::steady_clock::time_point until) {
-  held_back_[run] = until;
-}
-
-// How far an earlier server's pauses had come nobody knows: they begin anew.
-absl::Status Dispatcher::HoldBackInterrupted() {
-  return store_.Read([&](storage::Database& database) -> absl::Status {
-    const auto runs = storage::ReadInterruptedInQueue(database);
-    if (!runs.ok()) return runs.status();
-    for (const std::string& run : *runs) {
-      const auto attempts = storage::ReadAttempts(database, run);
-      if (!attempts.ok()) return attempts.status();
-      HoldBack(run,
-               options_.clock->Now() + PauseAfterInterruption(FruitlessInterruptions(*attempts)));
-    }
-    return absl::OkStatus();
+void Dispatcher::ReadHeldBack() {
+  std::map<std::string, int64_t> runs;  // and the time before which they are not started
+  const absl::Status status = store_.Read([&](storage::Database& database) {
+    auto read = storage::ReadHeldBack(database);
+    if (read.ok()) runs = *std::move(read);
+    return read.status();
   });
+  if (!status.ok()) {
+    LogError("who is held back could not be read", {{"error", std::string(status.message())}});
+    return TryStartingLater();
+  }
+  held_back_.clear();
+  for (const auto& [run, not_before] : runs) {
+    const std::chrono::microseconds left(not_before - options_.clock->WallMicros());
+    // The clock was set back: nothing waits for so long.
+    if (left.count() <= 0 || left > kLongestPause) continue;
+    held_back_[run] = options_.clock->Now() + left;
+  }
 }
 
 bool Dispatcher::IsHeldBack(const std::string& run) const { return held_back_.contains(run); }
+
+bool Dispatcher::StartsNothing() {
+  MutexLock lock(mutex_);
+  return starts_nothing_;
+}
 
 // --- starting ---
 
@@ -164,8 +186,10 @@ void Dispatcher::StartOne(const scheduler::Placement& placement) {
   wait_reasons_.erase(placement.run);
   AttemptRow attempt;
   const std::string token = RandomHex(kTokenBytes);
-  const absl::Status status = CreateAttempt(placement, token, attempt);
+  std::optional<double> seconds_left;
+  const absl::Status status = CreateAttempt(placement, token, attempt, seconds_left);
   if (status.ok()) {
+    if (seconds_left) WatchTime(attempt, *seconds_left);
     Launch(attempt, token, placement.threads);
     return;
   }
@@ -179,7 +203,8 @@ void Dispatcher::StartOne(const scheduler::Placement& placement) {
 }
 
 absl::Status Dispatcher::CreateAttempt(const scheduler::Placement& placement,
-                                       const std::string& token, AttemptRow& attempt) {
+                                       const std::string& token, AttemptRow& attempt,
+                                       std::optional<double>& seconds_left) {
   return store_.writer().Write([&](WriteContext& context) -> absl::Status {
     AttemptRow row;
     row.run = placement.run;
@@ -189,6 +214,8 @@ absl::Status Dispatcher::CreateAttempt(const scheduler::Placement& placement,
     row.exclusive = placement.lease.exclusive;
     const absl::StatusOr<v1::Run> read = storage::ReadRun(context.database, placement.run);
     if (!read.ok()) return read.status();
+    // Held, or made to wait for another run, since it was chosen.
+    if (auto may = storage::MayStart(context.database, *read); !may.ok()) return may;
     const absl::StatusOr<std::vector<AttemptRow>> earlier =
         storage::ReadAttempts(context.database, placement.run);
     if (!earlier.ok()) return earlier.status();
@@ -202,6 +229,17 @@ absl::Status Dispatcher::CreateAttempt(const scheduler::Placement& placement,
     absl::StatusOr<AttemptRow> inserted = storage::InsertAttempt(context, std::move(row));
     if (!inserted.ok()) return inserted.status();
     attempt = *std::move(inserted);
+    const absl::StatusOr<RunControl> control =
+        storage::ReadRunControl(context.database, placement.run);
+    if (!control.ok()) return control.status();
+    seconds_left = SecondsLeft(read->effective_spec(), *earlier, control->limits_from);
+    // Why it was stopped and waited is over.
+    const RunControl now = {.tries = control->tries, .limits_from = control->limits_from};
+    if (now != *control) {
+      if (auto noted = storage::WriteRunControl(context, placement.run, now); !noted.ok()) {
+        return noted;
+      }
+    }
     absl::Status status = storage::UpdateRun(context, placement.run, [&](v1::Run& run) {
       run.set_state(v1::Run::STATE_STARTING);
       run.clear_wait_reason();

@@ -26,9 +26,11 @@
 #include "server/app/run_queue.h"
 #include "server/base/clock.h"
 #include "server/base/mutex.h"
+#include "server/domain/actor.h"
 #include "server/executor/executor.h"
 #include "server/scheduler/device_board.h"
 #include "server/scheduler/plan.h"
+#include "server/storage/run_control.h"
 #include "server/storage/store.h"
 
 namespace normlab::app {
@@ -43,6 +45,8 @@ class Dispatcher {
     scheduler::DeviceBoard* devices = nullptr;
     MakeExecutor make_executor;
     std::chrono::milliseconds cancel_grace = std::chrono::seconds(10);
+    // For a trainer that the server stops, not a person, to write its checkpoint.
+    std::chrono::milliseconds checkpoint_grace = std::chrono::seconds(60);
     const Clock* clock = nullptr;
     const ProgressBoard* progress = nullptr;  // of runs that train; may be null
   };
@@ -53,6 +57,9 @@ class Dispatcher {
   // trainer that ended meanwhile is ended by what its shepherd noted; an attempt that was never
   // launched is queued again, and one that was interrupted by the run's on_interrupt.
   absl::Status Start();
+  // Starts nothing more, has every run that trains write a checkpoint and go back into the queue,
+  // and returns how many still have processes. To be called again until there are none. Any thread.
+  absl::StatusOr<size_t> StopRuns() ABSL_LOCKS_EXCLUDED(mutex_);
   // Starts nothing more and leaves running trainers to the next server.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -62,23 +69,38 @@ class Dispatcher {
   // Who waits, for what, and how long. Any thread.
   RunQueue& queue() { return queue_; }
 
-  // In run_requests.cc. Each waits for the commit; NOT_FOUND when there is no such run,
-  // FAILED_PRECONDITION with a sentence when it is not in a state for that. Any thread.
+  // In run_requests.cc. Each notes in the audit who asked, and waits for the commit; NOT_FOUND when
+  // there is no such run, FAILED_PRECONDITION with a sentence when it is not in a state for that.
+  // Any thread.
 
   // Ends a run. Its trainer is killed if it takes longer than cancel_grace.
-  absl::Status Cancel(const std::string& run, const std::string& user);
+  absl::Status Cancel(const std::string& run, const domain::Actor& who);
+  // In experiment_requests.cc. Ends every run of an experiment that has not ended, all in one
+  // transaction. PERMISSION_DENIED, and nothing is ended, when one of these runs, or the
+  // experiment, is not the user's; `everybodys` allows it. NOT_FOUND when there is no such
+  // experiment.
+  absl::Status CancelExperiment(const std::string& experiment, const domain::Actor& who,
+                                bool everybodys);
   // Makes a run give its device back. A trainer writes a checkpoint after its present step and
   // ends; it may take as long as it needs. Asking again changes nothing.
-  absl::Status Pause(const std::string& run, const std::string& user);
+  absl::Status Pause(const std::string& run, const domain::Actor& who);
   // Queues a paused run again, at its old place. Its next attempt goes on from the latest
   // checkpoint.
-  absl::Status Resume(const std::string& run, const std::string& user);
+  absl::Status Resume(const std::string& run, const domain::Actor& who);
   // Queues an ended run again, but not one that succeeded, at its old place. Its next attempt goes
   // on from the latest checkpoint, or, `from_start`, afresh.
-  absl::Status Retry(const std::string& run, const std::string& user, bool from_start);
-  // Has a RUNNING run measured before its next step. Writes nothing, and nobody remembers it: a
-  // trainer that is not connected is FAILED_PRECONDITION.
-  absl::Status Probe(const std::string& run, const std::string& user);
+  absl::Status Retry(const std::string& run, const domain::Actor& who, bool from_start);
+  // In run_stops.cc, likewise; what the server does by itself.
+
+  // Makes a run give its devices to the run `by`: as a pause, but it goes back into the queue, at
+  // its old place. FAILED_PRECONDITION unless it is preemptible and STARTING or RUNNING.
+  absl::Status Preempt(const std::string& run, const std::string& by);
+  // Ends a run that does worse than its peers. It is CANCELLED, with that reason.
+  absl::Status StopEarly(const std::string& run, const std::string& reason);
+
+  // Has a RUNNING run measured before its next step. Nobody remembers it but the audit, once the
+  // trainer was told; a trainer that is not connected is FAILED_PRECONDITION.
+  absl::Status Probe(const std::string& run, const domain::Actor& who);
 
   // --- trainers ---
 
@@ -111,6 +133,8 @@ class Dispatcher {
 
   void Loop();
   bool WaitForWork(std::deque<Exit>& exits);
+  bool StartsNothing() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::vector<v1::Run>> ReadActive();
   // In queue_rounds.cc: what becomes of the runs that wait.
   void StartQueued();
   // Makes a run give its devices to another one.
@@ -122,26 +146,47 @@ class Dispatcher {
 
   void StartOne(const scheduler::Placement& placement);
   absl::Status CreateAttempt(const scheduler::Placement& placement, const std::string& token,
-                             storage::AttemptRow& attempt);
+                             storage::AttemptRow& attempt, std::optional<double>& seconds_left);
   void Launch(const storage::AttemptRow& attempt, const std::string& token, int64_t threads);
   void FailStart(const storage::AttemptRow& attempt, const absl::Status& status);
 
   // In run_requests.cc:
-  // Changes a run's state; `attempt` is then its latest one if the run is active, else untouched.
-  absl::Status Change(const std::string& run, const std::function<absl::Status(v1::Run&)>& change,
-                      storage::AttemptRow& attempt);
+  using RunChange = std::function<absl::Status(v1::Run&, storage::RunControl&)>;
+  // Changes a run's state, which `who` asked for by `action`; `attempt` is then its latest one if
+  // the run is active, else untouched. What changes nothing, or has no action, is not in the audit.
+  absl::Status Change(const std::string& run, const domain::Actor& who, std::string_view action,
+                      const RunChange& change, storage::AttemptRow& attempt);
+  void EndProcesses(const storage::AttemptRow& attempt);
   // The trainer of an attempt, or one that hears nothing while none is attached.
   Trainer TrainerOf(const storage::AttemptRow& attempt) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<Attached> Welcome(storage::Database& database, const std::string& run,
                                    int32_t number, const std::string& token,
                                    v1::Run::State& state) const;
 
-  // Runs that were interrupted wait before they are tried again.
-  void HoldBack(const std::string& run, std::chrono::steady_clock::time_point until);
-  absl::Status HoldBackInterrupted();
+  // In run_stops.cc:
+  // Has a run's trainer write a checkpoint and end. It is ended if that takes too long.
+  absl::Status StopWithCheckpoint(const std::string& run, storage::StopCause cause,
+                                  const std::string& detail);
+  // When something is to be done about a living attempt.
+  struct Timers {
+    std::optional<std::chrono::steady_clock::time_point> time_out = {};  // its time_limit is over
+    std::optional<std::chrono::steady_clock::time_point> end = {};  // the grace for a checkpoint is
+  };
+  // Ends an attempt's run after so many seconds.
+  void WatchTime(const storage::AttemptRow& attempt, double seconds_left)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void GiveGrace(const storage::AttemptRow& attempt) ABSL_LOCKS_EXCLUDED(mutex_);
+  void TakeGraceBack(const storage::AttemptRow& attempt) ABSL_LOCKS_EXCLUDED(mutex_);
+  void ForgetTimers(const executor::AttemptKey& attempt) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Does whatever is due.
+  void EndOverdue() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Runs wait before they are tried again, as the database says.
+  void ReadHeldBack();
   bool IsHeldBack(const std::string& run) const;
   // How long nothing needs to be looked at, if nothing happens. Absent: for ever.
-  std::optional<std::chrono::milliseconds> IdleTime(bool has_exits) const;
+  std::optional<std::chrono::milliseconds> IdleTime(bool has_exits) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // In attempt_ends.cc:
   static bool WorthRetrying(const absl::Status& status);
@@ -150,7 +195,6 @@ class Dispatcher {
   struct Ended {
     v1::Run::State state = v1::Run::STATE_UNSPECIFIED;
     std::string reason = {};
-    std::chrono::seconds pause{0};  // before it is tried again
   };
   absl::StatusOr<Ended> WriteEnd(storage::WriteContext& context, const Exit& exit,
                                  const std::string& spool_fault);
@@ -173,8 +217,10 @@ class Dispatcher {
   CondVar ready_;
   std::deque<Exit> exits_ ABSL_GUARDED_BY(mutex_);
   std::map<int64_t, Trainer> trainers_ ABSL_GUARDED_BY(mutex_);  // by attempt id
+  std::map<executor::AttemptKey, Timers> timers_ ABSL_GUARDED_BY(mutex_);
   bool work_ ABSL_GUARDED_BY(mutex_) = true;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool starts_nothing_ ABSL_GUARDED_BY(mutex_) = false;
   // Dispatcher's thread only:
   std::map<std::string, std::string> wait_reasons_;  // as last written
   bool start_again_ = false;                         // something could not be started for now,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/app/dispatcher.h"
+#include "server/app/run_stops.h"
 #include "server/base/log.h"
 #include "server/base/strings.h"
 #include "server/storage/runs.h"
@@ -27,9 +28,8 @@ void Dispatcher::TryStartingLater() {
 }
 
 void Dispatcher::StartQueued() {
+  if (StartsNothing()) return;
   if (start_again_ && options_.clock->Now() < start_not_before_) return;
-  std::erase_if(held_back_,
-                [now = options_.clock->Now()](const auto& held) { return held.second <= now; });
   absl::StatusOr<scheduler::Plan> plan =
       queue_.MakePlan([this](const std::string& run) { return IsHeldBack(run); });
   if (!plan.ok()) {
@@ -53,7 +53,12 @@ void Dispatcher::StartQueued() {
 }
 
 void Dispatcher::MakeWay(const scheduler::Preemption& preemption) {
-  LogInfo("run to make way", {{"run", preemption.run}, {"for", preemption.for_run}});
+  const absl::Status status = Preempt(preemption.run, preemption.for_run);
+  // It has ended or been stopped since it was chosen: its devices become free anyway.
+  if (status.ok() || absl::IsFailedPrecondition(status) || absl::IsNotFound(status)) return;
+  LogError("a run could not be made to make way",
+           {{"run", preemption.run}, {"error", std::string(status.message())}});
+  TryStartingLater();
 }
 
 bool Dispatcher::HasDiskSpace(std::string& reason) const {
@@ -97,7 +102,7 @@ void Dispatcher::StoreReasons(const std::map<std::string, std::string>& reasons)
             if (changed.state() != v1::Run::STATE_QUEUED) {
               return absl::FailedPreconditionError("it waits no longer");
             }
-            changed.set_wait_reason(reason);
+            changed.set_wait_reason(StrCat(WhyItWasStopped(context.database, run), reason));
             return absl::OkStatus();
           });
         },

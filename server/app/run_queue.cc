@@ -323,7 +323,12 @@ void RunQueue::Complete(v1::Run& run) {
   const bool noted =
       waiting.cause == Waiting::Cause::kTime || waiting.cause == Waiting::Cause::kNext;
   if (noted && !run.wait_reason().empty()) return;
-  run.set_wait_reason(entry.wait_reason());
+  // What is written may say more: why it was stopped before it waited.
+  const std::string& written = run.wait_reason();
+  const std::string more = written.ends_with(waiting.reason)
+                               ? written.substr(0, written.size() - waiting.reason.size())
+                               : "";
+  run.set_wait_reason(more + entry.wait_reason());
 }
 
 absl::StatusOr<v1::Queue> RunQueue::Describe(size_t entries) {

@@ -3,12 +3,15 @@
 #include <filesystem>
 #include <utility>
 
+#include "server/app/audit_lines.h"
 #include "server/app/dispatcher.h"
 #include "server/app/next_attempt.h"
+#include "server/app/run_limits.h"
 #include "server/base/ids.h"
 #include "server/base/log.h"
 #include "server/base/strings.h"
 #include "server/domain/run_state.h"
+#include "server/storage/dependencies.h"
 #include "server/storage/lineage.h"
 #include "server/storage/runs.h"
 
@@ -16,6 +19,8 @@ namespace normlab::app {
 namespace {
 
 using storage::AttemptRow;
+using storage::RunControl;
+using storage::StopCause;
 using storage::WriteContext;
 using v1::Run;
 
@@ -30,17 +35,28 @@ absl::Status NotNow(const Run& run, std::string_view what) {
 
 }  // namespace
 
-absl::Status Dispatcher::Change(const std::string& run_id,
-                                const std::function<absl::Status(Run&)>& change,
+absl::Status Dispatcher::Change(const std::string& run_id, const domain::Actor& who,
+                                std::string_view action, const RunChange& change,
                                 AttemptRow& attempt) {
-  return store_.writer().Write([&](WriteContext& context) {
-    bool active = false;
+  return store_.writer().Write([&](WriteContext& context) -> absl::Status {
+    const absl::StatusOr<RunControl> before = storage::ReadRunControl(context.database, run_id);
+    if (!before.ok()) return before.status();
+    RunControl control = *before;
+    Run::State state_before = Run::STATE_UNSPECIFIED;
+    Run after;
     absl::Status written = storage::UpdateRun(context, run_id, [&](Run& run) {
-      absl::Status changed = change(run);
-      active = domain::IsActive(run.state());
+      state_before = run.state();
+      absl::Status changed = change(run, control);
+      after = run;
       return changed;
     });
-    if (!written.ok() || !active) return written;
+    if (written.ok() && control != *before) {
+      written = storage::WriteRunControl(context, run_id, control);
+    }
+    if (written.ok() && !action.empty() && after.state() != state_before) {
+      written = storage::WriteAudit(context, who, StateLine(action, after, state_before));
+    }
+    if (!written.ok() || !domain::IsActive(after.state())) return written;
     absl::StatusOr<AttemptRow> latest = storage::ReadLatestAttempt(context.database, run_id);
     if (latest.ok()) attempt = *std::move(latest);
     return latest.status();
@@ -53,17 +69,28 @@ Dispatcher::Trainer Dispatcher::TrainerOf(const AttemptRow& attempt) const {
   return found == trainers_.end() ? Trainer() : found->second;
 }
 
-absl::Status Dispatcher::Cancel(const std::string& run_id, const std::string& user) {
+// After a cancel is stored. `attempt` has no id when the run was not active.
+void Dispatcher::EndProcesses(const AttemptRow& attempt) {
+  if (attempt.id == 0) {
+    Wake();  // others may wait behind it
+    return;
+  }
+  executor_->Terminate({attempt.run, attempt.number}, options_.cancel_grace);
+  TrainerOf(attempt).stop();
+}
+
+absl::Status Dispatcher::Cancel(const std::string& run_id, const domain::Actor& who) {
   AttemptRow attempt;
   const absl::Status status = Change(
-      run_id,
-      [&](Run& run) {
+      run_id, who, "cancel",
+      [&](Run& run, RunControl& control) {
         if (domain::IsTerminal(run.state())) return NotNow(run, "");
+        control.ClearStop();
         if (domain::IsActive(run.state())) {
           run.set_state(Run::STATE_CANCELLING);
         } else {
           run.set_end_reason(
-              StrCat("cancelled by ", user, " while it was ", domain::StateWord(run.state())));
+              StrCat("cancelled by ", who.user, " while it was ", domain::StateWord(run.state())));
           run.set_state(Run::STATE_CANCELLED);
         }
         run.clear_wait_reason();
@@ -71,21 +98,17 @@ absl::Status Dispatcher::Cancel(const std::string& run_id, const std::string& us
       },
       attempt);
   if (!status.ok()) return status;
-  LogInfo("run cancelled", {{"run", run_id}, {"by", user}});
-  if (attempt.id == 0) {
-    Wake();  // others may wait behind it
-    return absl::OkStatus();
-  }
-  executor_->Terminate({run_id, attempt.number}, options_.cancel_grace);
-  TrainerOf(attempt).stop();
+  LogInfo("run cancelled", {{"run", run_id}, {"by", who.user}});
+  EndProcesses(attempt);
   return absl::OkStatus();
 }
 
-absl::Status Dispatcher::Pause(const std::string& run_id, const std::string& user) {
+absl::Status Dispatcher::Pause(const std::string& run_id, const domain::Actor& who) {
   AttemptRow attempt;
+  bool takes_its_time = false;
   const absl::Status status = Change(
-      run_id,
-      [](Run& run) {
+      run_id, who, "pause",
+      [&](Run& run, RunControl& control) {
         switch (run.state()) {
           case Run::STATE_QUEUED:
             run.set_state(Run::STATE_PAUSED);
@@ -96,6 +119,10 @@ absl::Status Dispatcher::Pause(const std::string& run_id, const std::string& use
             run.set_state(Run::STATE_PAUSING);
             return absl::OkStatus();
           case Run::STATE_PAUSING:
+            // One that was to go on by itself now waits for somebody.
+            if (control.stop_cause != StopCause::kTime) control.ClearStop();
+            takes_its_time = control.stop_cause == StopCause::kNone;
+            return absl::OkStatus();
           case Run::STATE_PAUSED:
             return absl::OkStatus();
           default:
@@ -104,16 +131,17 @@ absl::Status Dispatcher::Pause(const std::string& run_id, const std::string& use
       },
       attempt);
   if (!status.ok()) return status;
-  LogInfo("run to be paused", {{"run", run_id}, {"by", user}});
+  LogInfo("run to be paused", {{"run", run_id}, {"by", who.user}});
   if (attempt.id == 0) {
     Wake();  // others may wait behind it
   } else {
+    if (takes_its_time) TakeGraceBack(attempt);
     TrainerOf(attempt).pause();
   }
   return absl::OkStatus();
 }
 
-absl::Status Dispatcher::Resume(const std::string& run_id, const std::string& user) {
+absl::Status Dispatcher::Resume(const std::string& run_id, const domain::Actor& who) {
   absl::Status status = store_.Read([&](storage::Database& database) -> absl::Status {
     const absl::StatusOr<storage::Checkpoint> latest =
         storage::ReadLatestCheckpoint(database, run_id);
@@ -129,12 +157,13 @@ absl::Status Dispatcher::Resume(const std::string& run_id, const std::string& us
   const absl::Status checkpoint = status;
   AttemptRow none;
   status = Change(
-      run_id,
-      [&](Run& run) {
+      run_id, who, "resume",
+      [&](Run& run, RunControl& control) {
         switch (run.state()) {
           case Run::STATE_PAUSED:
             if (!checkpoint.ok()) return checkpoint;
             run.set_state(Run::STATE_QUEUED);
+            control.not_before.reset();  // somebody wants it now
             return absl::OkStatus();
           case Run::STATE_PAUSING:
             return NotNow(run, " still; resume it once it is paused");
@@ -144,14 +173,17 @@ absl::Status Dispatcher::Resume(const std::string& run_id, const std::string& us
       },
       none);
   if (!status.ok()) return status;
-  LogInfo("run resumed", {{"run", run_id}, {"by", user}});
+  LogInfo("run resumed", {{"run", run_id}, {"by", who.user}});
   Wake();
   return absl::OkStatus();
 }
 
-absl::Status Dispatcher::Retry(const std::string& run_id, const std::string& user,
+absl::Status Dispatcher::Retry(const std::string& run_id, const domain::Actor& who,
                                bool from_start) {
   const absl::Status status = store_.writer().Write([&](WriteContext& context) -> absl::Status {
+    if (auto possible = storage::CheckStillPossible(context.database, run_id); !possible.ok()) {
+      return possible;
+    }
     absl::StatusOr<std::vector<AttemptRow>> attempts =
         storage::ReadAttempts(context.database, run_id);
     if (!attempts.ok()) return attempts.status();
@@ -163,7 +195,14 @@ absl::Status Dispatcher::Retry(const std::string& run_id, const std::string& use
       if (noted.ok()) noted = storage::SetInterrupted(context, latest.id, false);
       if (!noted.ok()) return noted;
     }
-    return storage::UpdateRun(context, run_id, [&](Run& run) {
+    const RunControl afresh = {.limits_from = attempts->empty() ? 0 : attempts->back().number};
+    if (absl::Status noted = storage::WriteRunControl(context, run_id, afresh); !noted.ok()) {
+      return noted;
+    }
+    Run::State before = Run::STATE_UNSPECIFIED;
+    Run after;
+    absl::Status written = storage::UpdateRun(context, run_id, [&](Run& run) {
+      before = run.state();
       if (run.state() == Run::STATE_SUCCEEDED) {
         return absl::FailedPreconditionError(
             StrCat("run ", run_id, " has succeeded; there is nothing left to try again"));
@@ -174,21 +213,26 @@ absl::Status Dispatcher::Retry(const std::string& run_id, const std::string& use
       const StartingPoint start = FindStartingPoint(*attempts, run.effective_spec().steps(),
                                                     options_.files->Checkpoints(run_id));
       run.set_state(Run::STATE_QUEUED);
-      run.set_wait_reason(StrCat("tried again by ", user, ": ", start.text));
+      run.set_wait_reason(StrCat("tried again by ", who.user, ": ", start.text));
       run.clear_end_reason();
       run.clear_exit_code();
       run.clear_exit_signal();
       run.clear_end_time();
+      after = run;
       return absl::OkStatus();
     });
+    if (!written.ok()) return written;
+    storage::AuditLine line = StateLine("retry", after, before);
+    if (from_start) line.detail += ", from its beginning";
+    return storage::WriteAudit(context, who, line);
   });
   if (!status.ok()) return status;
-  LogInfo("run tried again", {{"run", run_id}, {"by", user}});
+  LogInfo("run tried again", {{"run", run_id}, {"by", who.user}});
   Wake();
   return absl::OkStatus();
 }
 
-absl::Status Dispatcher::Probe(const std::string& run_id, const std::string& user) {
+absl::Status Dispatcher::Probe(const std::string& run_id, const domain::Actor& who) {
   AttemptRow attempt;
   const absl::Status status = store_.Read([&](storage::Database& database) -> absl::Status {
     const absl::StatusOr<Run> run = storage::ReadRun(database, run_id);
@@ -205,8 +249,10 @@ absl::Status Dispatcher::Probe(const std::string& run_id, const std::string& use
     return absl::FailedPreconditionError(
         StrCat("the trainer of run ", run_id, " is not connected just now; ask again in a moment"));
   }
-  LogInfo("run to be measured", {{"run", run_id}, {"by", user}});
-  return absl::OkStatus();
+  LogInfo("run to be measured", {{"run", run_id}, {"by", who.user}});
+  return store_.writer().Write([&](WriteContext& context) {
+    return storage::WriteAudit(context, who, {"probe", run_id});
+  });
 }
 
 // --- trainers ---
@@ -234,6 +280,9 @@ absl::StatusOr<Dispatcher::Attached> Dispatcher::Welcome(storage::Database& data
   *assignment.mutable_effective_spec() = run->effective_spec();
   assignment.set_device(attempt.device);
   assignment.set_persisted_sequence(attempt.persisted_sequence);
+  const absl::StatusOr<RunControl> control = storage::ReadRunControl(database, run_id);
+  if (!control.ok()) return control.status();
+  assignment.set_step_limit(StepLimit(run->effective_spec(), *attempts, control->limits_from));
   const RunFiles& files = *options_.files;
   assignment.set_checkpoint_directory(files.Checkpoints(run_id).string());
   assignment.set_init_file(files.InitFile(run_id, run->effective_spec()).string());

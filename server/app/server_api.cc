@@ -2,14 +2,17 @@
 
 #include <utility>
 
+#include "server/app/audit_lines.h"
 #include "server/app/file_sizes.h"
 #include "server/app/requests.h"
+#include "server/app/submit_checks.h"
 #include "server/base/log.h"
 #include "server/base/strings.h"
 #include "server/domain/model_size.h"
 #include "server/domain/presets.h"
 #include "server/domain/run_state.h"
 #include "server/domain/settings.h"
+#include "server/storage/audit.h"
 #include "server/storage/experiments.h"
 #include "server/storage/runs.h"
 
@@ -25,7 +28,13 @@ std::string NameFromSpec(const v1::RunSpec& spec) {
 
 }  // namespace
 
-ServerApi::ServerApi(Parts parts) : parts_(std::move(parts)), started_(parts_.clock.Now()) {
+ServerApi::ServerApi(Parts parts)
+    : parts_(std::move(parts)),
+      started_(parts_.clock.Now()),
+      failed_logins_(parts_.clock, [](std::string_view origin, int64_t left_out) {
+        LogWarning("authentication failed",
+                   {{"peer", std::string(origin)}, {"others_before", StrCat(left_out)}});
+      }) {
   // New runs come after old ones, though the wall clock may have been set back since.
   const absl::Status status = parts_.store.Read([this](storage::Database& database) {
     const absl::StatusOr<std::string> id = storage::ReadLatestId(database);
@@ -38,12 +47,8 @@ ServerApi::ServerApi(Parts parts) : parts_(std::move(parts)), started_(parts_.cl
 absl::Status ServerApi::CheckId(std::string_view field, const std::string& id) {
   if (IsUlid(id)) return absl::OkStatus();
   if (id.empty()) return domain::InvalidFields({{std::string(field), "is missing"}});
-  return absl::NotFoundError(StrCat("there is no ", field == "experiment" ? "experiment " : "run ",
-                                    id.substr(0, 64)));
-}
-
-absl::StatusOr<Principal> ServerApi::Authenticate(std::string_view token) {
-  return parts_.users.Authenticate(token);
+  return absl::NotFoundError(
+      StrCat("there is no ", field == "experiment" ? "experiment " : "run ", id.substr(0, 64)));
 }
 
 // --- runs ---
@@ -63,11 +68,21 @@ v1::Run ServerApi::Prepare(const Principal& principal, const v1::Run& wanted,
     domain::SetModelSize(run.effective_spec(), *run.mutable_summary());
     if (run.display_name().empty()) run.set_display_name(NameFromSpec(run.effective_spec()));
     const std::string device = wanted.device().empty() ? "auto" : wanted.device();
-    const std::string never = scheduler::WhyNever(device, run.effective_spec().threads(),
-                                                  parts_.devices.Devices());
+    const std::string never =
+        scheduler::WhyNever(device, run.effective_spec().threads(), parts_.devices.Devices());
     if (!never.empty()) wrong.push_back({prefix + "device", never});
     run.set_device(device);
+    for (FieldViolation& violation :
+         CheckResources(prefix, device, wanted.resources(), parts_.devices.Devices())) {
+      wrong.push_back(std::move(violation));
+    }
   }
+  CheckQueueFields(wanted, prefix, wrong);
+  run.set_priority(wanted.priority());
+  run.set_held(wanted.held());
+  if (run.held()) run.set_wait_reason(StrCat("held by ", principal.user));
+  *run.mutable_after() = wanted.after();
+  *run.mutable_resources() = wanted.resources();
   if (!run.display_name().empty()) {
     for (FieldViolation& violation :
          domain::CheckDisplayName(prefix + "display_name", run.display_name())) {
@@ -87,9 +102,7 @@ absl::StatusOr<v1::Run> ServerApi::CreateRun(const Principal& principal,
   std::vector<FieldViolation> wrong;
   v1::Run run = Prepare(principal, request.run(), "", wrong);
   if (!run.experiment().empty()) {
-    const absl::Status found = parts_.store.Read([&](storage::Database& database) {
-      return storage::ReadExperiment(database, run.experiment()).status();
-    });
+    const absl::Status found = CheckExperimentOwner(principal, run.experiment());
     if (absl::IsNotFound(found)) {
       wrong.push_back({"experiment", std::string(found.message())});
     } else if (!found.ok()) {
@@ -97,14 +110,24 @@ absl::StatusOr<v1::Run> ServerApi::CreateRun(const Principal& principal,
     }
   }
   if (!wrong.empty()) return domain::InvalidFields(wrong);
-  if (request.validate_only()) return run;
+  if (auto may = MayGive(principal, "priority", run.priority()); !may.ok()) return may;
+  const auto check = [&run](storage::Database& database) {
+    return CheckQueueWords(database, {run}, [](size_t) { return std::string(); });
+  };
+  if (request.validate_only()) {
+    if (absl::Status status = parts_.store.Read(check); !status.ok()) return status;
+    return run;
+  }
   run.set_id(ids_.Next(parts_.clock.WallMicros()));
   if (absl::Status kept = KeepInits({run}); !kept.ok()) return kept;
-  absl::StatusOr<v1::Run> stored;
+  v1::Run stored;
   absl::Status status = parts_.store.writer().Write([&](storage::WriteContext& context) {
-    if (auto written = storage::InsertRun(context, run); !written.ok()) return written;
-    stored = storage::ReadRun(context.database, run.id());
-    return stored.status();
+    absl::Status written = check(context.database);
+    if (written.ok()) written = storage::InsertRun(context, run, &stored);
+    if (written.ok()) {
+      written = storage::WriteAudit(context, principal.actor(), CreationLine(run));
+    }
+    return written;
   });
   if (!status.ok()) {
     parts_.files.DropInit(run.id());
@@ -133,8 +156,18 @@ absl::Status ServerApi::CheckOwner(const Principal& principal, const std::string
     absl::StatusOr<v1::Run> run = storage::ReadRun(database, id);
     if (!run.ok()) return run.status();
     if (run->user() == principal.user) return absl::OkStatus();
-    return absl::PermissionDeniedError(
-        StrCat("run ", id, " belongs to ", run->user(), "; only its owner or an admin may do that"));
+    return absl::PermissionDeniedError(StrCat("run ", id, " belongs to ", run->user(),
+                                              "; only its owner or an admin may do that"));
+  });
+}
+
+absl::Status ServerApi::CheckExperimentOwner(const Principal& principal, const std::string& id) {
+  return parts_.store.Read([&](storage::Database& database) -> absl::Status {
+    const absl::StatusOr<std::string> user = storage::ReadExperimentUser(database, id);
+    if (!user.ok()) return user.status();
+    if (principal.role == "admin" || *user == principal.user) return MayChange(principal);
+    return absl::PermissionDeniedError(StrCat("experiment ", id, " belongs to ", *user,
+                                              "; only its owner or an admin may do that"));
   });
 }
 
@@ -142,7 +175,7 @@ absl::StatusOr<v1::Run> ServerApi::ChangeRun(const Principal& principal, const s
                                              const Change& change) {
   if (absl::Status status = CheckId("id", id); !status.ok()) return status;
   if (absl::Status status = CheckOwner(principal, id); !status.ok()) return status;
-  absl::Status status = change(parts_.dispatcher, id, principal.user);
+  absl::Status status = change(parts_.dispatcher, id, principal.actor());
   if (!status.ok()) return status;
   v1::GetRunRequest get;
   get.set_id(id);
@@ -161,14 +194,19 @@ absl::StatusOr<v1::Run> ServerApi::PauseRun(const Principal& principal,
 
 absl::StatusOr<v1::Run> ServerApi::ResumeRun(const Principal& principal,
                                              const v1::ResumeRunRequest& request) {
-  return ChangeRun(principal, request.id(), &Dispatcher::Resume);
+  return ChangeRun(principal, request.id(),
+                   [&](Dispatcher& dispatcher, const std::string& run, const domain::Actor& who) {
+                     const absl::Status may = CheckQueueLimitOf(run);
+                     return may.ok() ? dispatcher.Resume(run, who) : may;
+                   });
 }
 
 absl::StatusOr<v1::Run> ServerApi::RetryRun(const Principal& principal,
                                             const v1::RetryRunRequest& request) {
   return ChangeRun(principal, request.id(),
-                   [&](Dispatcher& dispatcher, const std::string& run, const std::string& user) {
-                     return dispatcher.Retry(run, user, request.from_start());
+                   [&](Dispatcher& dispatcher, const std::string& run, const domain::Actor& who) {
+                     const absl::Status may = CheckQueueLimitOf(run);
+                     return may.ok() ? dispatcher.Retry(run, who, request.from_start()) : may;
                    });
 }
 
@@ -177,51 +215,7 @@ absl::StatusOr<v1::Run> ServerApi::ProbeRun(const Principal& principal,
   return ChangeRun(principal, request.id(), &Dispatcher::Probe);
 }
 
-// --- devices, users, metrics ---
-
-absl::StatusOr<v1::ListDevicesResponse> ServerApi::ListDevices(const Principal&) {
-  v1::ListDevicesResponse response;
-  for (const scheduler::Device& device : parts_.devices.Devices()) {
-    v1::Device& out = *response.add_devices();
-    out.set_id(device.id);
-    out.set_kind(device.kind == scheduler::DeviceKind::kCpu ? v1::Device::KIND_CPU
-                                                            : v1::Device::KIND_GPU);
-    out.set_name(device.name);
-    out.set_uuid(device.uuid);
-    out.set_memory_bytes(device.memory_bytes);
-    if (device.kind == scheduler::DeviceKind::kCpu) out.set_threads(1);
-    if (!device.leases.empty()) out.set_run(device.leases.front().run);
-    out.set_unavailable_reason(device.unavailable_reason);
-  }
-  return response;
-}
-
-absl::StatusOr<v1::User> ServerApi::GetMe(const Principal& principal) {
-  v1::User user;
-  user.set_name(principal.user);
-  user.set_role(principal.role);
-  return user;
-}
-
-absl::StatusOr<v1::CreateLoginCodeResponse> ServerApi::CreateLoginCode(
-    const Principal& principal) {
-  v1::CreateLoginCodeResponse response;
-  response.set_code(parts_.users.MakeLoginCode(principal));
-  // In the fragment, which browsers never send to any server.
-  response.set_url(StrCat(dashboard_url_, "/#code=", response.code()));
-  return response;
-}
-
-absl::StatusOr<v1::ExchangeLoginCodeResponse> ServerApi::ExchangeLoginCode(
-    const v1::ExchangeLoginCodeRequest& request) {
-  absl::StatusOr<Users::Login> login = parts_.users.ExchangeLoginCode(request.code());
-  if (!login.ok()) return login.status();
-  v1::ExchangeLoginCodeResponse response;
-  response.set_token(login->token);
-  response.mutable_user()->set_name(login->principal.user);
-  response.mutable_user()->set_role(login->principal.role);
-  return response;
-}
+// --- metrics ---
 
 void ServerApi::NoteStalled(std::string_view peer) {
   ++stalled_watchers_;
@@ -252,8 +246,7 @@ ServerMetrics ServerApi::Metrics() {
   metrics.log_bytes = FileBytes(StrCat(parts_.store.path().string(), "-wal"));
   metrics.free_bytes = FreeBytes(parts_.data_dir);
   metrics.slow_reads = parts_.store.slow_reads();
-  metrics.uptime_seconds =
-      std::chrono::duration<double>(parts_.clock.Now() - started_).count();
+  metrics.uptime_seconds = std::chrono::duration<double>(parts_.clock.Now() - started_).count();
   return metrics;
 }
 

@@ -2,6 +2,7 @@
 #include <set>
 #include <utility>
 
+#include "server/app/guarded_watch.h"
 #include "server/app/run_watch.h"
 #include "server/app/server_api.h"
 #include "server/base/strings.h"
@@ -129,7 +130,7 @@ absl::StatusOr<v1::ReadSeriesResponse> ServerApi::ReadSeries(const Principal&,
   return response;
 }
 
-absl::StatusOr<std::unique_ptr<Watch>> ServerApi::WatchRuns(const Principal&,
+absl::StatusOr<std::unique_ptr<Watch>> ServerApi::WatchRuns(const Principal& principal,
                                                             const v1::WatchRunsRequest& request) {
   // Before any of them is looked for.
   if (request.runs_size() > kLargestWatch) return TooManyRuns(request.runs_size());
@@ -167,8 +168,12 @@ absl::StatusOr<std::unique_ptr<Watch>> ServerApi::WatchRuns(const Principal&,
   if (!status.ok()) return status;
   if (options.runs.size() > kLargestWatch) return TooManyRuns(options.runs.size());
   options.lobby = request.all() || options.runs.empty();
-  return parts_.problems.Tell(
+  std::unique_ptr<Watch> watch = parts_.problems.Tell(
       std::make_unique<RunWatch>(parts_.store, parts_.hub, std::move(options)));
+  if (principal.revocation) {
+    watch = std::make_unique<GuardedWatch>(std::move(watch), principal.revocation);
+  }
+  return watch;
 }
 
 }  // namespace normlab::app

@@ -5,6 +5,7 @@
 #include "server/app/file_sizes.h"
 #include "server/app/server_api.h"
 #include "server/base/strings.h"
+#include "server/storage/audit.h"
 
 namespace normlab::app {
 namespace {
@@ -42,21 +43,30 @@ absl::StatusOr<v1::Storage> ServerApi::GetStorage(const Principal&) {
   return storage;
 }
 
+// Before the task, for which there is no transaction: that somebody wanted a copy is known,
+// whatever became of it.
+absl::Status ServerApi::AuditStorageTask(const Principal& principal, std::string_view action) {
+  if (absl::Status allowed = MayCareForStorage(principal); !allowed.ok()) return allowed;
+  return parts_.store.writer().Write([&](storage::WriteContext& context) {
+    return storage::WriteAudit(context, principal.actor(), {std::string(action)});
+  });
+}
+
 void ServerApi::Backup(const Principal& principal, TellBackup tell, TaskDone done) {
-  const absl::Status allowed = MayCareForStorage(principal);
-  if (!allowed.ok()) return done(allowed);
+  const absl::Status noted = AuditStorageTask(principal, "back up");
+  if (!noted.ok()) return done(noted);
   parts_.storage_tasks.Backup(std::move(tell), std::move(done));
 }
 
 void ServerApi::CheckStorage(const Principal& principal, TellCheck tell, TaskDone done) {
-  const absl::Status allowed = MayCareForStorage(principal);
-  if (!allowed.ok()) return done(allowed);
+  const absl::Status noted = AuditStorageTask(principal, "check storage");
+  if (!noted.ok()) return done(noted);
   parts_.storage_tasks.Check(std::move(tell), std::move(done));
 }
 
 void ServerApi::CompactStorage(const Principal& principal, TellCompact tell, TaskDone done) {
-  const absl::Status allowed = MayCareForStorage(principal);
-  if (!allowed.ok()) return done(allowed);
+  const absl::Status noted = AuditStorageTask(principal, "compact storage");
+  if (!noted.ok()) return done(noted);
   parts_.storage_tasks.Compact(std::move(tell), std::move(done));
 }
 

@@ -4,12 +4,16 @@
 #include <utility>
 #include <vector>
 
+#include "server/app/audit_lines.h"
 #include "server/app/requests.h"
 #include "server/app/server_api.h"
+#include "server/app/submit_checks.h"
 #include "server/base/log.h"
 #include "server/base/strings.h"
+#include "server/domain/priority.h"
 #include "server/domain/run_words.h"
 #include "server/domain/spec.h"
+#include "server/storage/queue_changes.h"
 #include "server/storage/run_deletion.h"
 #include "server/storage/run_description.h"
 #include "server/storage/run_list.h"
@@ -35,6 +39,8 @@ std::vector<std::string> FieldsOf(const v1::UpdateRunRequest& request) {
   if (!run.notes().empty()) fields.push_back("notes");
   if (run.pinned()) fields.push_back("pinned");
   if (run.archived()) fields.push_back("archived");
+  if (!run.priority().empty()) fields.push_back("priority");
+  if (run.after_size() > 0) fields.push_back("after");
   return fields;
 }
 
@@ -57,14 +63,19 @@ void Describe(const std::string& field, const v1::Run& run, storage::RunDescript
     words.archived = run.archived();
   } else {
     found = {{"update_mask", StrCat("\"", field.substr(0, 64),
-                                    "\" cannot be changed; display_name, labels, "
-                                    "notes, pinned and archived can")}};
+                                    "\" cannot be changed; display_name, labels, notes, "
+                                    "pinned, archived, priority and after can")}};
   }
   wrong.insert(wrong.end(), found.begin(), found.end());
 }
 
 int32_t AttemptsOf(const v1::Run& run) {
   return run.attempts().empty() ? 0 : run.attempts(run.attempts_size() - 1).number();
+}
+
+// Written before the run goes, while the database knows whose it is.
+storage::AuditLine DeletionLine(const v1::Run& run) {
+  return {"delete", run.id(), run.experiment(), StrCat("\"", run.display_name(), "\"")};
 }
 
 }  // namespace
@@ -78,15 +89,38 @@ absl::StatusOr<v1::Run> ServerApi::UpdateRun(const Principal& principal,
   std::vector<FieldViolation> wrong;
   const std::vector<std::string> fields = FieldsOf(request);
   if (fields.empty()) wrong.push_back({"update_mask", "names nothing to change"});
-  for (const std::string& field : fields) Describe(field, request.run(), words, wrong);
+  storage::QueueChange queue;
+  for (const std::string& field : fields) {
+    if (field == "priority") {
+      const std::string& priority = request.run().priority();
+      if (auto may = MayGive(principal, field, priority); !may.ok()) return may;
+      for (FieldViolation& violation : CheckPriority(field, priority)) {
+        wrong.push_back(std::move(violation));
+      }
+      queue.priority = domain::PriorityNumber(priority);
+    } else if (field == "after") {
+      queue.after = request.run().after();
+    } else {
+      Describe(field, request.run(), words, wrong);
+    }
+  }
   if (!wrong.empty()) return domain::InvalidFields(wrong);
   absl::StatusOr<v1::Run> changed;
   absl::Status status = parts_.store.writer().Write([&](storage::WriteContext& context) {
-    if (auto written = storage::DescribeRun(context, id, words); !written.ok()) return written;
+    const absl::StatusOr<v1::Run> before = storage::ReadRun(context.database, id);
+    if (!before.ok()) return before.status();
+    absl::Status written;
+    if (!queue.empty()) written = storage::ChangeQueued(context, id, queue);
+    if (written.ok() && !words.empty()) written = storage::DescribeRun(context, id, words);
+    if (!written.ok()) return written;
     changed = storage::ReadRun(context.database, id);
-    return changed.status();
+    if (!changed.ok()) return changed.status();
+    const storage::AuditLine line = DescriptionLine(*before, *changed);
+    if (line.detail.empty()) return absl::OkStatus();
+    return storage::WriteAudit(context, principal.actor(), line);
   });
   if (!status.ok()) return status;
+  if (!queue.empty()) parts_.dispatcher.Wake();
   Complete(*changed);
   return changed;
 }
@@ -99,6 +133,8 @@ absl::Status ServerApi::DeleteRun(const Principal& principal, const v1::DeleteRu
     const absl::StatusOr<v1::Run> run = storage::ReadRun(context.database, request.id());
     if (!run.ok()) return run.status();
     attempts = AttemptsOf(*run);
+    const absl::Status noted = storage::WriteAudit(context, principal.actor(), DeletionLine(*run));
+    if (!noted.ok()) return noted;
     return storage::DeleteRun(context, request.id());
   });
   if (!status.ok()) return status;
@@ -148,7 +184,7 @@ absl::StatusOr<std::vector<v1::Run>> ServerApi::PrunableOf(const Principal& prin
   return runs;
 }
 
-absl::Status ServerApi::Prune(const v1::PruneRunsRequest& request,
+absl::Status ServerApi::Prune(const domain::Actor& who, const v1::PruneRunsRequest& request,
                               const std::vector<v1::Run>& runs) {
   std::vector<const v1::Run*> done;
   absl::Status status = parts_.store.writer().Write([&](storage::WriteContext& context) {
@@ -159,6 +195,11 @@ absl::Status ServerApi::Prune(const v1::PruneRunsRequest& request,
       // Pinned, tried again or deleted since it was looked at; nothing of it was written.
       if (absl::IsFailedPrecondition(one) || absl::IsNotFound(one)) continue;
       if (!one.ok()) return one;
+      storage::AuditLine line = DeletionLine(run);
+      if (request.checkpoints_only()) line.action = "delete checkpoints";
+      line.owner = run.user();  // the run is gone by now
+      StrAppend(&line.detail, ", by: ", request.filter());
+      if (auto noted = storage::WriteAudit(context, who, line); !noted.ok()) return noted;
       done.push_back(&run);
     }
     return absl::OkStatus();
@@ -207,7 +248,7 @@ absl::StatusOr<v1::PruneRunsResponse> ServerApi::PruneRuns(const Principal& prin
           {first + static_cast<ptrdiff_t>(begin), first + static_cast<ptrdiff_t>(end)}, response);
       if (!runs.ok()) return runs.status();
       if (request.validate_only()) continue;
-      if (status = Prune(request, *runs); !status.ok()) return status;
+      if (status = Prune(principal.actor(), request, *runs); !status.ok()) return status;
     }
   } while (query.after);
   LogInfo(request.validate_only() ? "runs looked at for pruning" : "runs pruned",

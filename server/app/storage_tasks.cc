@@ -271,7 +271,8 @@ void StorageTasks::Check(TellCheck tell, TaskDone done) {
 // --- giving space back ---
 
 absl::Status StorageTasks::DoCompact(const TellCompact& tell) {
-  const int64_t before = DatabaseBytes();
+  const auto size = [this] { return DatabaseBytes() + store_.log_state().bytes; };
+  const int64_t before = size();
   struct Pages {
     std::atomic<int64_t> first{-1}, left{0};
     std::atomic<bool> rewriting{false};
@@ -310,7 +311,7 @@ absl::Status StorageTasks::DoCompact(const TellCompact& tell) {
   v1::CompactStorageResponse response;
   response.set_complete(true);
   response.set_bytes_before(before);
-  response.set_bytes_after(DatabaseBytes());
+  response.set_bytes_after(size());
   tell(std::move(response));
   return absl::OkStatus();
 }

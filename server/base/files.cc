@@ -69,7 +69,9 @@ absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path) {
   }
 }
 
-absl::Status WritePrivateFile(const std::filesystem::path& path, std::string_view content) {
+absl::Status WritePrivateFile(const std::filesystem::path& path, std::string_view content,
+                              Durability durability) {
+  const bool synced = durability == Durability::kSynced;
   const std::filesystem::path temporary =
       StrCat(path.string(), ".", getpid(), ".tmp");
   unlink(temporary.c_str());
@@ -77,10 +79,10 @@ absl::Status WritePrivateFile(const std::filesystem::path& path, std::string_vie
     Fd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (fd.get() < 0) return FromErrno("cannot create", temporary);
     if (absl::Status status = WriteAll(fd.get(), content, temporary); !status.ok()) return status;
-    if (fsync(fd.get()) != 0) return FromErrno("cannot sync", temporary);
+    if (synced && fsync(fd.get()) != 0) return FromErrno("cannot sync", temporary);
   }
   if (rename(temporary.c_str(), path.c_str()) != 0) return FromErrno("cannot replace", path);
-  return SyncDirectory(path.parent_path());
+  return synced ? SyncDirectory(path.parent_path()) : absl::OkStatus();
 }
 
 absl::Status MakePrivateDirectory(const std::filesystem::path& path) {

@@ -15,8 +15,12 @@ namespace normlab {
 // The whole content. NOT_FOUND when there is no such file.
 absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path);
 
+// Whether a file must be there after the machine went down. Waiting for the disk takes milliseconds.
+enum class Durability { kSynced, kUntilReboot };
+
 // Replaces `path` by a 0600 file with `content`: written beside it, synced, renamed.
-absl::Status WritePrivateFile(const std::filesystem::path& path, std::string_view content);
+absl::Status WritePrivateFile(const std::filesystem::path& path, std::string_view content,
+                              Durability durability = Durability::kSynced);
 
 // Makes `path` (and its parents) if missing. The folder itself must be ours and closed to others
 // (0700); anything else is FAILED_PRECONDITION with the command that puts it right.

@@ -172,6 +172,17 @@ absl::Status SignalProcess(const UniqueFd& process, int signal, int value) {
   return absl::ErrnoToStatus(errno, absl::StrCat("cannot send signal ", signal));
 }
 
+std::optional<std::string> EnvironmentOf(pid_t pid, std::string_view name) {
+  const std::string environment = ReadProc(absl::StrCat("/proc/", pid, "/environ"));
+  for (const absl::string_view variable : absl::StrSplit(environment, '\0')) {
+    if (variable.size() > name.size() && variable[name.size()] == '=' &&
+        variable.substr(0, name.size()) == absl::string_view(name.data(), name.size())) {
+      return std::string(variable.substr(name.size() + 1));
+    }
+  }
+  return std::nullopt;
+}
+
 std::vector<ProcessIdentity> FindByEnvironment(const std::string& marker) {
   std::vector<ProcessIdentity> found;
   std::error_code error;

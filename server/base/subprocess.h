@@ -14,7 +14,9 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -69,8 +71,8 @@ absl::StatusOr<pid_t> Spawn(const SpawnOptions& options);
 // This machine's boot, from the kernel.
 const std::string& BootId();
 
-// Seconds since then, by a clock that nobody sets and that goes on while the machine sleeps: the one
-// by which start_ticks are counted.
+// Seconds since then, by a clock that nobody sets and that goes on while the machine sleeps: the
+// one by which start_ticks are counted.
 double BootSeconds();
 double TicksPerSecond();
 
@@ -87,6 +89,10 @@ bool HasEnded(const UniqueFd& process);
 // Sends a signal; `value`, when not negative, goes with it (siginfo's si_int, si_code SI_QUEUE).
 // NOT_FOUND when the process is gone.
 absl::Status SignalProcess(const UniqueFd& process, int signal, int value = -1);
+
+// What a variable of a process's environment was when it began its present program; nothing when it
+// has none, is gone, or is somebody else's whom this process may not look at.
+std::optional<std::string> EnvironmentOf(pid_t pid, std::string_view name);
 
 // Processes of this user whose environment holds the entry `marker` ("NAME=value").
 std::vector<ProcessIdentity> FindByEnvironment(const std::string& marker);

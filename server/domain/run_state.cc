@@ -78,7 +78,7 @@ bool MayFollow(RunState from, RunState to) {
   switch (to) {
     case Run::STATE_QUEUED:
       return from == Run::STATE_STARTING || from == Run::STATE_RUNNING ||
-             from == Run::STATE_PAUSED;
+             from == Run::STATE_PAUSING || from == Run::STATE_PAUSED;
     case Run::STATE_STARTING:
       return from == Run::STATE_QUEUED;
     case Run::STATE_RUNNING:
@@ -141,6 +141,8 @@ StateAndReason StateAfter(const AttemptEnd& end, bool cancelling) {
       return {Run::STATE_DIVERGED, end.outcome_reason};
     case Outcome::kFailed:
       return {Run::STATE_FAILED, end.outcome_reason};
+    case Outcome::kLimit:
+      return {Run::STATE_TIMED_OUT, end.outcome_reason};
     case Outcome::kPaused:
       if (cancelling) return {Run::STATE_CANCELLED, WithStep("cancelled", end.last_step)};
       return {Run::STATE_PAUSED, ""};

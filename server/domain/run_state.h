@@ -5,7 +5,8 @@
 //     |  |       |           +-> CANCELLING -> CANCELLED (or whatever the trainer reached first)
 //     |  |       +-----------+-> PAUSING -> PAUSED, or as from RUNNING
 //     |  +-- PAUSED <- QUEUED
-//     |  +-- STARTING, RUNNING, when interrupted or never launched
+//     |  +-- STARTING, RUNNING, when interrupted, never launched, or tried again after a fault
+//     |  +-- PAUSING, when it was told to by the server, to go on by itself
 //     |  +-- FAILED, CANCELLED, DIVERGED, TIMED_OUT, when somebody wants it tried again
 //     +-> CANCELLED, from PAUSED as well
 #ifndef NORMLAB_SERVER_DOMAIN_RUN_STATE_H_
@@ -34,7 +35,16 @@ std::string_view StateWord(RunState state);
 
 // How the processes and the training of an attempt ended, as far as is known.
 struct AttemptEnd {
-  enum class Outcome { kNone, kSucceeded, kDiverged, kStopped, kFailed, kPaused, kOrphaned };
+  enum class Outcome {
+    kNone,
+    kSucceeded,
+    kDiverged,
+    kStopped,
+    kFailed,
+    kPaused,
+    kOrphaned,
+    kLimit,
+  };
   Outcome outcome = Outcome::kNone;  // the trainer's own last record
   std::string outcome_reason;
   std::optional<int> exit_code;

@@ -17,6 +17,7 @@
 #include "server/base/spool.h"
 #include "server/base/strings.h"
 #include "server/executor/exit_report.h"
+#include "server/executor/process_owner.h"
 
 namespace normlab::executor {
 namespace {
@@ -30,10 +31,9 @@ std::filesystem::path Canonical(const std::filesystem::path& directory) {
   return std::filesystem::absolute(directory).lexically_normal();
 }
 
-// In the environment of all processes of an attempt, so that even those of a dead shepherd are
-// known. Inherited, hence also by what left the process group and the session.
+// So that even the processes of a dead shepherd are known.
 std::string Marker(const std::filesystem::path& directory) {
-  return "NORMLAB_ATTEMPT_DIR=" + directory.string();
+  return StrCat(kAttemptVariable, "=", directory.string());
 }
 
 std::filesystem::path Beside(const std::string& name) {
@@ -144,7 +144,8 @@ absl::Status LocalExecutor::Prepare(const LaunchRequest& request) const {
   // The spool first: it says whether there is room, and that no other Launch had this folder.
   absl::Status status = Spool::Create(request.directory / "spool", options_.spool_bytes);
   if (!status.ok()) return status;
-  status = WritePrivateFile(request.directory / "token", request.token);
+  // No attempt outlives the machine's going down.
+  status = WritePrivateFile(request.directory / "token", request.token, Durability::kUntilReboot);
   if (!status.ok()) unlink((request.directory / "spool").c_str());
   return status;
 }

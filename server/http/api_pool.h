@@ -38,7 +38,7 @@ class ApiPool {
   boost::asio::awaitable<std::invoke_result_t<Work&>> Run(Work work, Lane lane = Lane::kShort) {
     using Result = std::invoke_result_t<Work&>;
     auto initiate = [this, lane, work = std::move(work)](auto handler) mutable {
-      Start<Result>(std::move(work), lane, std::move(handler));
+      this->template Start<Result>(std::move(work), lane, std::move(handler));
     };
     // Named, because GCC 12 mishandles some temporaries in a co_await expression.
     auto operation =

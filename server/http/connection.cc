@@ -51,7 +51,8 @@ Connection::Connection(asio::ip::tcp::socket socket, ServerContext& context)
       stream_(std::move(socket)),
       // Room for a head and what was sent behind it; the parser has the limits that clients meet.
       buffer_(2 * context.options.max_header_bytes + 64 * 1024),
-      local_(LocalAddress(stream_.socket())) {
+      local_(LocalAddress(stream_.socket())),
+      peer_(PeerAddress(stream_.socket())) {
   error_code ignored;
   stream_.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
 }
@@ -187,8 +188,9 @@ asio::awaitable<bool> Connection::Send(const Answer& answer, bool keep_alive) {
 absl::StatusOr<Answer> Connection::Handle(const Admitted& request) {
   Call call{context_.api,   context_.options,      app::Principal(),
             request.target, parser_->get().body(), request.match.id};
+  call.who.origin = peer_;
   if (request.match.route->needs_token) {
-    absl::StatusOr<app::Principal> who = context_.api.Authenticate(request.token);
+    absl::StatusOr<app::Principal> who = context_.api.Authenticate(request.token, peer_);
     if (!who.ok()) return who.status();
     call.who = *std::move(who);
   }
@@ -196,7 +198,7 @@ absl::StatusOr<Answer> Connection::Handle(const Admitted& request) {
 }
 
 absl::StatusOr<std::unique_ptr<app::Watch>> Connection::OpenWatch(const Admitted& request) {
-  const absl::StatusOr<app::Principal> who = context_.api.Authenticate(request.token);
+  const absl::StatusOr<app::Principal> who = context_.api.Authenticate(request.token, peer_);
   if (!who.ok()) return who.status();
   const beast::string_view last_id = parser_->get()["Last-Event-ID"];
   const absl::StatusOr<v1::WatchRunsRequest> watch =

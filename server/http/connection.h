@@ -51,6 +51,7 @@ class Connection {
   boost::beast::tcp_stream stream_;
   boost::beast::flat_buffer buffer_;  // read from the client, not yet parsed
   std::string local_;                 // the address it came in on, as in a Host header
+  std::string peer_;                  // the client's address
   std::optional<Parser> parser_;      // of the request in hand
   std::optional<EventStream> events_;
   bool answering_ = false;

@@ -22,6 +22,7 @@
 #include "server/http/answer.h"
 #include "server/http/event_text.h"
 #include "server/http/socket_io.h"
+#include "spdlog/spdlog.h"
 
 namespace normlab::http {
 
@@ -35,12 +36,6 @@ const std::string& TextOf(const app::WatchedEvent& watched) {
   return watched.event->text(encode);
 }
 
-std::string Peer(const beast::tcp_stream& stream) {
-  boost::system::error_code error;
-  const asio::ip::tcp::endpoint peer = stream.socket().remote_endpoint(error);
-  return error ? "" : fmt::format("{}:{}", peer.address().to_string(), peer.port());
-}
-
 }  // namespace
 
 EventStream::EventStream(beast::tcp_stream& stream, ServerContext& context,
@@ -49,7 +44,7 @@ EventStream::EventStream(beast::tcp_stream& stream, ServerContext& context,
       context_(context),
       watch_(std::move(watch)),
       chunked_(chunked),
-      peer_(Peer(stream)),
+      peer_(PeerAddress(stream.socket())),
       timer_(stream.get_executor()) {
   wake_ = std::make_shared<Wake>(context_.pool.io(), [this] {
     ready_ = true;
@@ -93,7 +88,10 @@ asio::awaitable<void> EventStream::Run() {
     watch_.reset();
     return true;
   };
-  co_await context_.pool.Run(std::move(release));
+  const absl::StatusOr<bool> released = co_await context_.pool.Run(std::move(release));
+  if (!released.ok()) {
+    spdlog::warn("a watch was not ended: {}", std::string(released.status().message()));
+  }
   co_await Finish();
 }
 

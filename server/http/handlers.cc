@@ -136,6 +136,14 @@ absl::StatusOr<Answer> PruneRuns(const Call& call) {
   return Resource(call.api.PruneRuns(call.who, request));
 }
 
+absl::StatusOr<Answer> HoldRun(const Call& call) { return ChangeRun(call, &app::Api::HoldRun); }
+
+absl::StatusOr<Answer> ReleaseRun(const Call& call) {
+  return ChangeRun(call, &app::Api::ReleaseRun);
+}
+
+absl::StatusOr<Answer> MoveRun(const Call& call) { return ChangeRun(call, &app::Api::MoveRun); }
+
 absl::StatusOr<Answer> CancelRun(const Call& call) { return ChangeRun(call, &app::Api::CancelRun); }
 
 absl::StatusOr<Answer> PauseRun(const Call& call) { return ChangeRun(call, &app::Api::PauseRun); }
@@ -170,13 +178,16 @@ absl::StatusOr<Answer> ListExperiments(const Call& call) {
   return Resource(call.api.ListExperiments(call.who, request));
 }
 
-// The body is the experiment, with two more fields that are the request's: overrides and device.
+// The body is the experiment, with more fields that are the request's: overrides, device and what
+// all runs are to have of the queue.
 absl::StatusOr<Answer> CreateExperiment(const Call& call) {
-  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  Query query(call.target.parameters);
+  const bool validate_only = query.Bool("validate_only");
+  if (absl::Status parameters = query.Done(); !parameters.ok()) return parameters;
   absl::StatusOr<nlohmann::json> body = ParseObject(call.body);
   if (!body.ok()) return body.status();
   nlohmann::json own = nlohmann::json::object();
-  for (const char* name : {"overrides", "device"}) {
+  for (const char* name : {"overrides", "device", "priority", "held", "after", "resources"}) {
     const auto field = body->find(name);
     if (field == body->end()) continue;
     own[name] = std::move(*field);
@@ -190,6 +201,7 @@ absl::StatusOr<Answer> CreateExperiment(const Call& call) {
   status = FillFromJson(own, "", rest);
   if (!status.ok()) return status;
   request.MergeFrom(rest);
+  request.set_validate_only(validate_only);
   return Resource(call.api.CreateExperiment(call.who, request));
 }
 
@@ -198,6 +210,14 @@ absl::StatusOr<Answer> GetExperiment(const Call& call) {
   v1::GetExperimentRequest request;
   request.set_id(std::string(call.id));
   return Resource(call.api.GetExperiment(call.who, request));
+}
+
+absl::StatusOr<Answer> CancelExperiment(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  v1::CancelExperimentRequest request;
+  if (absl::Status status = OptionalBody(call, request); !status.ok()) return status;
+  request.set_id(std::string(call.id));
+  return Resource(call.api.CancelExperiment(call.who, request));
 }
 
 absl::StatusOr<Answer> ListPresets(const Call& call) {
@@ -218,6 +238,14 @@ absl::StatusOr<Answer> GetQueue(const Call& call) {
   return Resource(call.api.GetQueue(call.who, request));
 }
 
+// The id is in the body: those of devices have colons, like verbs in paths.
+absl::StatusOr<Answer> UpdateDevice(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  v1::UpdateDeviceRequest request;
+  if (absl::Status status = FromJson(call.body, request); !status.ok()) return status;
+  return Resource(call.api.UpdateDevice(call.who, request));
+}
+
 absl::StatusOr<Answer> GetStorage(const Call& call) {
   if (absl::Status status = NoParameters(call); !status.ok()) return status;
   return Resource(call.api.GetStorage(call.who));
@@ -227,6 +255,72 @@ absl::StatusOr<Answer> Settings(const Call& call) {
   if (absl::Status status = NoParameters(call); !status.ok()) return status;
   if (!call.options.settings_json) return absl::UnimplementedError("no settings are declared");
   return JsonAnswer(call.options.settings_json());
+}
+
+absl::StatusOr<Answer> ListUsers(const Call& call) {
+  v1::ListUsersRequest request;
+  Query query(call.target.parameters);
+  request.set_show_removed(query.Bool("show_removed"));
+  if (absl::Status status = query.Done(); !status.ok()) return status;
+  return Resource(call.api.ListUsers(call.who, request));
+}
+
+absl::StatusOr<Answer> CreateUser(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  v1::CreateUserRequest request;
+  if (absl::Status status = FromJson(call.body, *request.mutable_user()); !status.ok()) {
+    return status;
+  }
+  return Resource(call.api.CreateUser(call.who, request));
+}
+
+// The body is the user, with what is to change: each field that is there, also within limits.
+absl::StatusOr<Answer> UpdateUser(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  absl::StatusOr<nlohmann::json> body = ParseObject(call.body);
+  if (!body.ok()) return body.status();
+  v1::UpdateUserRequest request;
+  if (absl::Status status = FillFromJson(*body, "", *request.mutable_user()); !status.ok()) {
+    return status;
+  }
+  for (const auto& [name, value] : body->items()) {
+    if (name == "limits" && value.is_object()) {
+      for (const auto& [limit, number] : value.items()) {
+        request.mutable_update_mask()->add_paths("limits." + SnakeCase(limit));
+      }
+    } else if (name != "name") {
+      request.mutable_update_mask()->add_paths(SnakeCase(name));
+    }
+  }
+  request.mutable_user()->set_name(std::string(call.id));
+  return Resource(call.api.UpdateUser(call.who, request));
+}
+
+absl::StatusOr<Answer> DeleteUser(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  v1::DeleteUserRequest request;
+  request.set_name(std::string(call.id));
+  if (absl::Status status = call.api.DeleteUser(call.who, request); !status.ok()) return status;
+  return JsonAnswer("{}");
+}
+
+absl::StatusOr<Answer> RotateToken(const Call& call) {
+  if (absl::Status status = NoParameters(call); !status.ok()) return status;
+  v1::RotateTokenRequest request;
+  if (absl::Status status = OptionalBody(call, request); !status.ok()) return status;
+  request.set_name(std::string(call.id));
+  return Resource(call.api.RotateToken(call.who, request));
+}
+
+absl::StatusOr<Answer> ListAuditEvents(const Call& call) {
+  v1::ListAuditEventsRequest request;
+  Query query(call.target.parameters);
+  request.set_run(query.Text("run"));
+  request.set_user(query.Text("user"));
+  request.set_page_size(query.Int32("page_size"));
+  request.set_page_token(query.Text("page_token"));
+  if (absl::Status status = query.Done(); !status.ok()) return status;
+  return Resource(call.api.ListAuditEvents(call.who, request));
 }
 
 absl::StatusOr<Answer> GetMe(const Call& call) {
@@ -245,7 +339,7 @@ absl::StatusOr<Answer> ExchangeLoginCode(const Call& call) {
   if (absl::Status status = NoParameters(call); !status.ok()) return status;
   v1::ExchangeLoginCodeRequest request;
   if (absl::Status status = FromJson(call.body, request); !status.ok()) return status;
-  return Resource(call.api.ExchangeLoginCode(request));
+  return Resource(call.api.ExchangeLoginCode(request, call.who.origin));
 }
 
 }  // namespace normlab::http

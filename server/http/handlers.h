@@ -17,6 +17,9 @@ absl::StatusOr<Answer> GetRun(const Call& call);
 absl::StatusOr<Answer> UpdateRun(const Call& call);
 absl::StatusOr<Answer> DeleteRun(const Call& call);
 absl::StatusOr<Answer> PruneRuns(const Call& call);
+absl::StatusOr<Answer> HoldRun(const Call& call);
+absl::StatusOr<Answer> ReleaseRun(const Call& call);
+absl::StatusOr<Answer> MoveRun(const Call& call);
 absl::StatusOr<Answer> CancelRun(const Call& call);
 absl::StatusOr<Answer> PauseRun(const Call& call);
 absl::StatusOr<Answer> ResumeRun(const Call& call);
@@ -27,12 +30,21 @@ absl::StatusOr<Answer> ReadSeries(const Call& call);
 absl::StatusOr<Answer> ListExperiments(const Call& call);
 absl::StatusOr<Answer> CreateExperiment(const Call& call);
 absl::StatusOr<Answer> GetExperiment(const Call& call);
+absl::StatusOr<Answer> CancelExperiment(const Call& call);
 absl::StatusOr<Answer> ListPresets(const Call& call);
 
 absl::StatusOr<Answer> ListDevices(const Call& call);
 absl::StatusOr<Answer> GetQueue(const Call& call);
+absl::StatusOr<Answer> UpdateDevice(const Call& call);
 absl::StatusOr<Answer> GetStorage(const Call& call);
 absl::StatusOr<Answer> Settings(const Call& call);
+
+absl::StatusOr<Answer> ListUsers(const Call& call);
+absl::StatusOr<Answer> CreateUser(const Call& call);
+absl::StatusOr<Answer> UpdateUser(const Call& call);
+absl::StatusOr<Answer> DeleteUser(const Call& call);
+absl::StatusOr<Answer> RotateToken(const Call& call);
+absl::StatusOr<Answer> ListAuditEvents(const Call& call);
 
 absl::StatusOr<Answer> GetMe(const Call& call);
 absl::StatusOr<Answer> CreateLoginCode(const Call& call);

@@ -17,7 +17,7 @@ namespace normlab::http {
 struct Call {
   app::Api& api;
   const HttpOptions& options;
-  app::Principal who;  // nobody where the route needs no token
+  app::Principal who;  // where the route needs no token, only whence it comes
   const Target& target;
   std::string_view body;
   std::string_view id;  // what stood for '*' in the pattern

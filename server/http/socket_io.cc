@@ -11,11 +11,21 @@
 #include "boost/asio/write.hpp"
 #include "boost/beast/core/buffers_prefix.hpp"
 #include "boost/beast/core/buffers_suffix.hpp"
+#include "fmt/format.h"
 
 namespace normlab::http {
 
 namespace asio = boost::asio;
 namespace beast = boost::beast;
+
+std::string PeerAddress(const asio::ip::tcp::socket& socket) {
+  boost::system::error_code error;
+  const asio::ip::tcp::endpoint peer = socket.remote_endpoint(error);
+  if (error) return "";
+  const std::string address = peer.address().to_string();
+  return peer.address().is_v6() ? fmt::format("[{}]:{}", address, peer.port())
+                                : fmt::format("{}:{}", address, peer.port());
+}
 
 asio::awaitable<bool> WriteAll(beast::tcp_stream& stream, std::vector<asio::const_buffer> buffers,
                                std::chrono::milliseconds timeout) {

@@ -1,13 +1,13 @@
 #include "server/main/config.h"
 
 #include <pwd.h>
+#include <toml++/toml.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
-#include <toml++/toml.h>
 
 #include "server/main/version.h"
 
@@ -77,7 +77,8 @@ class TomlConfig : public CLI::Config {
 
 std::filesystem::path DefaultDataDir() {
   const char* data_home = std::getenv("XDG_DATA_HOME");
-  if (data_home != nullptr && *data_home == '/') return std::filesystem::path(data_home) / "normlab";
+  if (data_home != nullptr && *data_home == '/')
+    return std::filesystem::path(data_home) / "normlab";
   return Home() / ".local" / "share" / "normlab";
 }
 
@@ -101,11 +102,17 @@ std::variant<Config, int> ReadConfig(int argc, const char* const* argv) {
       ->capture_default_str();
   app.add_option("--socket", config.socket, "unix socket (default: in the data folder)")
       ->envname("NORMLAB_SOCKET");
-  app.add_option("--cpu-slots", config.cpu_slots,
-                 "runs that may use the CPU at a time, one thread each; more than there are cores share "
-                 "them (0: one for each core)")
+  app.add_option(
+         "--cpu-slots", config.cpu_slots,
+         "runs that may use the CPU at a time, one thread each; more than there are cores share "
+         "them (0: one for each core)")
       ->envname("NORMLAB_CPU_SLOTS")
       ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  app.add_option("--gpus", config.gpus,
+                 "whether runs may use GPUs: auto (if the trainer was built for them), on or off")
+      ->envname("NORMLAB_GPUS")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
       ->capture_default_str();
   app.add_option("--allowed-hosts", config.allowed_hosts,
                  "further host names under which browsers reach this server")
@@ -115,6 +122,24 @@ std::variant<Config, int> ReadConfig(int argc, const char* const* argv) {
                  "seconds between asking a trainer to end and killing it")
       ->envname("NORMLAB_CANCEL_GRACE")
       ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
+  app.add_option("--checkpoint-grace", config.checkpoint_grace_seconds,
+                 "seconds for a trainer whose time is over, or that makes room, to write its "
+                 "checkpoint before it is asked to end")
+      ->envname("NORMLAB_CHECKPOINT_GRACE")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  app.add_option("--on-stop", config.on_stop,
+                 "what a stop of the server does to runs that train: leave (they go on, and the "
+                 "next server takes them over) or checkpoint (they write a checkpoint and go back "
+                 "into the queue)")
+      ->envname("NORMLAB_ON_STOP")
+      ->check(CLI::IsMember({"leave", "checkpoint"}))
+      ->capture_default_str();
+  app.add_option("--stop-wait", config.stop_wait_seconds,
+                 "seconds that a stop waits for those checkpoints; a second signal ends the wait")
+      ->envname("NORMLAB_STOP_WAIT")
+      ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
   app.add_option("--wal-notice", config.wal_notice_mib,
                  "MiB of the database's write-ahead log from which it is told who is in its way")

@@ -1,6 +1,7 @@
 // normlabd: see `normlabd --help` and docs/architecture.md.
 #include <sys/stat.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -11,6 +12,28 @@
 #include "server/base/strings.h"
 #include "server/main/config.h"
 #include "server/main/server.h"
+
+namespace {
+
+using std::chrono::steady_clock;
+
+// Until every run has written its checkpoint and is in the queue again, for `seconds` at most.
+// Another signal ends the wait.
+void WaitForRuns(normlab::server::Server& server, double seconds, const sigset_t& signals) {
+  constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 50'000'000};
+  const auto until = steady_clock::now() + std::chrono::duration<double>(seconds);
+  for (;;) {
+    const absl::StatusOr<size_t> left = server.StopRuns();
+    if (left.ok() && *left == 0) return;
+    const bool asked_again = sigtimedwait(&signals, nullptr, &kPause) > 0;
+    if (!asked_again && steady_clock::now() < until) continue;
+    normlab::LogWarning("runs are left to the next server",
+                        {{"runs", left.ok() ? normlab::StrCat(*left) : left.status().ToString()}});
+    return;
+  }
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   std::variant<normlab::server::Config, int> read = normlab::server::ReadConfig(argc, argv);
@@ -29,6 +52,8 @@ int main(int argc, char** argv) {
   sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  const bool checkpoints = config.on_stop == "checkpoint";
+  const double stop_wait_seconds = config.stop_wait_seconds;
   normlab::server::Server server(std::move(config));
   if (const absl::Status status = server.Start(); !status.ok()) {
     std::fprintf(stderr, "normlabd: %s\n", std::string(status.message()).c_str());
@@ -37,6 +62,7 @@ int main(int argc, char** argv) {
   int caught = 0;
   sigwait(&signals, &caught);
   normlab::LogInfo("stopping", {{"signal", normlab::StrCat(caught)}});
+  if (checkpoints) WaitForRuns(server, stop_wait_seconds, signals);
   server.Stop();
   normlab::LogInfo("stopped");
   return 0;

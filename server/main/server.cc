@@ -14,8 +14,11 @@
 #include "server/base/strings.h"
 #include "server/domain/settings.h"
 #include "server/executor/local_executor.h"
+#include "server/executor/process_owner.h"
 #include "server/main/version.h"
 #include "server/scheduler/inventory.h"
+#include "server/scheduler/nvml.h"
+#include "server/storage/drained_devices.h"
 #include "web/embed/assets.h"
 
 namespace normlab::server {
@@ -23,6 +26,12 @@ namespace {
 
 // Calls of the API, and reads that may take long: more of these would only slow each other.
 constexpr int kPoolThreads = 4, kReadThreads = 2;
+
+#ifdef NORMLAB_WITH_CUDA
+constexpr bool kTrainsOnGpus = true;
+#else
+constexpr bool kTrainsOnGpus = false;
+#endif
 
 std::chrono::milliseconds Milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
@@ -97,8 +106,13 @@ absl::Status Server::Start() {
   if (auto status = StartHttp(); !status.ok()) return status;  // login links name its address
   if (auto status = rpc_->Start({config_.grpc, *socket}); !status.ok()) return status;
   // Trainers look here for their server, so it must be true before any of them is started.
-  if (auto status = WriteEndpoint(*socket); !status.ok()) return status;
+  {
+    MutexLock lock(endpoint_mutex_);
+    endpoint_wanted_ = true;
+    if (auto status = WriteEndpoint(); !status.ok()) return status;
+  }
   if (auto status = dispatcher_->Start(); !status.ok()) return status;
+  if (auto status = early_stopper_->Start(); !status.ok()) return status;
   // What deletions before the last stop have left.
   sweep_->Start();
   pool_->Post([this] { app::RemoveFilesOfDeletedRuns(*store_, *files_); });
@@ -144,13 +158,28 @@ absl::Status Server::OpenStore() {
       std::min(options.log_limits.checkpoint, options.log_limits.name / 8);
   options.publish = [this](const std::vector<domain::EventPtr>& events, uint64_t sequence) {
     progress_.Note(events);
+    if (early_stopper_) early_stopper_->Note(events);
     if (hub_) hub_->Publish(events, sequence);
   };
   absl::StatusOr<std::unique_ptr<storage::Store>> store = storage::Store::Open(std::move(options));
   if (!store.ok()) return store.status();
   store_ = *std::move(store);
   hub_ = std::make_unique<stream::Hub>(store_->opened_at_sequence());
+  early_stopper_ = std::make_unique<app::EarlyStopper>(
+      *store_, [this](const std::string& run, const std::string& reason) {
+        return dispatcher_->StopEarly(run, reason);
+      });
   users_ = std::make_unique<app::Users>(*store_, clock_);
+  // Whoever runs the server goes on without noticing that the owner's token was replaced.
+  users_->OnOwnerToken([this] {
+    MutexLock lock(endpoint_mutex_);
+    if (!endpoint_wanted_) return;  // not yet, or being stopped
+    if (absl::Status status = WriteEndpoint(); !status.ok()) {
+      LogError("endpoint.json has the owner's old token; restart the server",
+               {{"why", std::string(status.message())}});
+    }
+  });
+  start_time_ = clock_.WallMicros();
   return users_->Load(config_.data_dir / "owner-token");
 }
 
@@ -167,12 +196,12 @@ absl::Status Server::StartParts() {
   app::Dispatcher::Options options;
   options.data_dir = config_.data_dir;
   options.files = files_.get();
-  const std::vector<scheduler::Device> devices = scheduler::FindDevices(config_.cpu_slots);
-  devices_ = std::make_unique<scheduler::DeviceBoard>(devices);
+  if (auto status = StartDevices(); !status.ok()) return status;
   options.devices = devices_.get();
   options.progress = &progress_;
   options.clock = &clock_;
   options.cancel_grace = Milliseconds(config_.cancel_grace_seconds);
+  options.checkpoint_grace = Milliseconds(config_.checkpoint_grace_seconds);
   executor::LocalExecutorOptions local;
   local.shepherd_path = config_.shepherd;
   local.trainer_path = config_.trainer;
@@ -180,10 +209,11 @@ absl::Status Server::StartParts() {
     return std::make_unique<executor::LocalExecutor>(local, std::move(on_exit));
   };
   int64_t cpu_slots = 0;
-  for (const scheduler::Device& device : devices) {
+  for (const scheduler::Device& device : devices_->Devices()) {
     if (device.kind == scheduler::DeviceKind::kCpu) ++cpu_slots;
   }
   dispatcher_ = std::make_unique<app::Dispatcher>(*store_, std::move(options));
+  WatchGpus();
   pool_ = std::make_unique<app::Pool>(kPoolThreads);
   sweep_ = std::make_unique<app::GarbageSweep>(*store_);
   reads_ = std::make_unique<app::Pool>(kReadThreads);
@@ -194,6 +224,7 @@ absl::Status Server::StartParts() {
       *devices_,
       *files_,
       *sweep_,
+      *early_stopper_,
       *users_,
       progress_,
       *pool_,
@@ -204,6 +235,33 @@ absl::Status Server::StartParts() {
       *storage_tasks_,
       config_.data_dir});
   return absl::OkStatus();
+}
+
+absl::Status Server::StartDevices() {
+  std::string no_gpus;
+  if (config_.gpus == "off") no_gpus = "the server was told to use no GPU (--gpus off)";
+  if (config_.gpus == "auto" && !kTrainsOnGpus) no_gpus = "this normlab was built without CUDA";
+  devices_ = std::make_unique<scheduler::DeviceBoard>(scheduler::CpuSlots(config_.cpu_slots),
+                                                      std::move(no_gpus));
+  return store_->Read([this](storage::Database& database) {
+    const auto drained = storage::ReadDrainedDevices(database);
+    if (!drained.ok()) return drained.status();
+    for (const auto& [device, reason] : *drained) devices_->Drain(device, reason);
+    return absl::OkStatus();
+  });
+}
+
+void Server::WatchGpus() {
+  std::unique_ptr<scheduler::GpuSource> driver = scheduler::OpenNvml();
+  if (driver == nullptr) return;
+  scheduler::GpuWatch::Options options;
+  options.source = std::move(driver);
+  options.owner_of = [attempts = config_.data_dir / "attempts"](pid_t pid) {
+    return executor::RunOfProcess(pid, attempts);
+  };
+  options.more_room = [this] { dispatcher_->Wake(); };
+  options.clock = &clock_;
+  gpu_watch_ = std::make_unique<scheduler::GpuWatch>(*devices_, std::move(options));
 }
 
 absl::Status Server::StartHttp() {
@@ -245,29 +303,31 @@ absl::StatusOr<std::filesystem::path> Server::SocketPath() const {
   return socket;
 }
 
-absl::Status Server::WriteEndpoint(const std::filesystem::path& socket) {
-  const nlohmann::json endpoint = {{"http", http_address_},
-                                   {"grpc", rpc_->address()},
-                                   {"socket", socket.string()},
-                                   {"pid", getpid()},
-                                   {"start_time", clock_.WallMicros()},
-                                   {"token", users_->owner_token()}};
-  absl::Status status =
-      WritePrivateFile(config_.data_dir / "endpoint.json", endpoint.dump(2) + "\n");
-  endpoint_written_ = status.ok();
-  return status;
+absl::Status Server::WriteEndpoint() {
+  const absl::StatusOr<std::filesystem::path> socket = SocketPath();
+  if (!socket.ok()) return socket.status();
+  const nlohmann::json endpoint = {{"http", http_address_},      {"grpc", rpc_->address()},
+                                   {"socket", socket->string()}, {"pid", getpid()},
+                                   {"start_time", start_time_},  {"token", users_->owner_token()}};
+  return WritePrivateFile(config_.data_dir / "endpoint.json", endpoint.dump(2) + "\n");
 }
+
+absl::StatusOr<size_t> Server::StopRuns() { return dispatcher_->StopRuns(); }
 
 void Server::Stop() {
   // First the faces, whose calls use everything behind them; then those who write.
-  if (endpoint_written_) {
-    unlink((config_.data_dir / "endpoint.json").c_str());
-    endpoint_written_ = false;
+  {
+    MutexLock lock(endpoint_mutex_);
+    if (std::exchange(endpoint_wanted_, false)) {
+      unlink((config_.data_dir / "endpoint.json").c_str());
+    }
   }
   if (storage_tasks_) storage_tasks_->BreakOff();
   if (http_) http_->Stop();
   if (rpc_) rpc_->Stop();
   if (storage_tasks_) storage_tasks_->Stop();
+  if (early_stopper_) early_stopper_->Stop();
+  gpu_watch_.reset();
   if (dispatcher_) dispatcher_->Stop();
   if (reads_) reads_->Stop();
   if (pool_) pool_->Stop();

@@ -1,6 +1,7 @@
 #include "server/rpc/checkpoint_stream.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "server/base/strings.h"
@@ -15,8 +16,8 @@ constexpr int64_t kPiece = 1 << 20;  // bytes; a message of gRPC has 4 MiB at mo
 // other: so nothing here needs a lock.
 class CheckpointStream : public grpc::ServerWriteReactor<v1::ReadCheckpointResponse> {
  public:
-  CheckpointStream(app::Api& api, std::string token, v1::ReadCheckpointRequest request)
-      : api_(api), token_(std::move(token)), request_(std::move(request)) {}
+  CheckpointStream(app::Api& api, Caller caller, v1::ReadCheckpointRequest request)
+      : api_(api), caller_(std::move(caller)), request_(std::move(request)) {}
 
   void Start() {
     api_.PostRead([this] { Open(); });
@@ -33,11 +34,12 @@ class CheckpointStream : public grpc::ServerWriteReactor<v1::ReadCheckpointRespo
 
  private:
   void Open() {
-    const absl::StatusOr<app::Principal> principal = api_.Authenticate(token_);
+    absl::StatusOr<app::Principal> principal = api_.Authenticate(caller_.token, caller_.origin);
     if (!principal.ok()) return Finish(ToGrpc(principal.status()));
     absl::StatusOr<app::OpenCheckpoint> opened = api_.ReadCheckpoint(*principal, request_);
     if (!opened.ok()) return Finish(ToGrpc(opened.status()));
     checkpoint_ = *std::move(opened);
+    revocation_ = std::move(principal->revocation);
     left_ = checkpoint_.bytes;
     response_.set_step(checkpoint_.step);
     response_.set_total_bytes(checkpoint_.bytes);
@@ -45,6 +47,8 @@ class CheckpointStream : public grpc::ServerWriteReactor<v1::ReadCheckpointRespo
   }
 
   void WritePiece() {
+    const absl::Status allowed = revocation_ ? revocation_->Check() : absl::OkStatus();
+    if (!allowed.ok()) return Finish(ToGrpc(allowed));
     const int64_t wanted = std::min(kPiece, left_);
     std::string& data = *response_.mutable_data();
     data.resize(static_cast<size_t>(wanted));
@@ -58,7 +62,8 @@ class CheckpointStream : public grpc::ServerWriteReactor<v1::ReadCheckpointRespo
   }
 
   app::Api& api_;
-  const std::string token_;
+  const Caller caller_;
+  std::shared_ptr<app::Revocation> revocation_;
   const v1::ReadCheckpointRequest request_;
   app::OpenCheckpoint checkpoint_;
   int64_t left_ = 0;
@@ -68,8 +73,8 @@ class CheckpointStream : public grpc::ServerWriteReactor<v1::ReadCheckpointRespo
 }  // namespace
 
 grpc::ServerWriteReactor<v1::ReadCheckpointResponse>* StartCheckpointStream(
-    app::Api& api, std::string token, const v1::ReadCheckpointRequest& request) {
-  auto* const stream = new CheckpointStream(api, std::move(token), request);
+    app::Api& api, Caller caller, const v1::ReadCheckpointRequest& request) {
+  auto* const stream = new CheckpointStream(api, std::move(caller), request);
   stream->Start();
   return stream;
 }

@@ -13,8 +13,8 @@ namespace {
 // other: so nothing here needs a lock.
 class PointsStream : public grpc::ServerWriteReactor<v1::ReadPointsResponse> {
  public:
-  PointsStream(app::Api& api, std::string token, v1::ReadPointsRequest request)
-      : api_(api), token_(std::move(token)), request_(std::move(request)) {}
+  PointsStream(app::Api& api, Caller caller, v1::ReadPointsRequest request)
+      : api_(api), caller_(std::move(caller)), request_(std::move(request)) {}
 
   void Start() {
     api_.PostRead([this] { Open(); });
@@ -29,16 +29,19 @@ class PointsStream : public grpc::ServerWriteReactor<v1::ReadPointsResponse> {
 
  private:
   void Open() {
-    const absl::StatusOr<app::Principal> principal = api_.Authenticate(token_);
+    absl::StatusOr<app::Principal> principal = api_.Authenticate(caller_.token, caller_.origin);
     if (!principal.ok()) return Finish(ToGrpc(principal.status()));
     absl::StatusOr<std::unique_ptr<app::PointsReader>> reader =
         api_.ReadPoints(*principal, request_);
     if (!reader.ok()) return Finish(ToGrpc(reader.status()));
     reader_ = *std::move(reader);
+    revocation_ = std::move(principal->revocation);
     WritePage();
   }
 
   void WritePage() {
+    const absl::Status allowed = revocation_ ? revocation_->Check() : absl::OkStatus();
+    if (!allowed.ok()) return Finish(ToGrpc(allowed));
     absl::StatusOr<std::optional<v1::ReadPointsResponse>> page = reader_->Next();
     if (!page.ok()) return Finish(ToGrpc(page.status()));
     if (!page->has_value()) return Finish(grpc::Status::OK);
@@ -47,7 +50,8 @@ class PointsStream : public grpc::ServerWriteReactor<v1::ReadPointsResponse> {
   }
 
   app::Api& api_;
-  const std::string token_;
+  const Caller caller_;
+  std::shared_ptr<app::Revocation> revocation_;
   const v1::ReadPointsRequest request_;
   std::unique_ptr<app::PointsReader> reader_;
   v1::ReadPointsResponse response_;
@@ -56,8 +60,8 @@ class PointsStream : public grpc::ServerWriteReactor<v1::ReadPointsResponse> {
 }  // namespace
 
 grpc::ServerWriteReactor<v1::ReadPointsResponse>* StartPointsStream(
-    app::Api& api, std::string token, const v1::ReadPointsRequest& request) {
-  auto* const stream = new PointsStream(api, std::move(token), request);
+    app::Api& api, Caller caller, const v1::ReadPointsRequest& request) {
+  auto* const stream = new PointsStream(api, std::move(caller), request);
   stream->Start();
   return stream;
 }

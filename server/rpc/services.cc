@@ -32,8 +32,8 @@ ServerUnaryReactor* Answer(CallbackServerContext* context, Api& api, Response* r
                            std::function<absl::StatusOr<Response>(const Principal&)> call,
                            Post post = &Api::Post) {
   ServerUnaryReactor* const reactor = context->DefaultReactor();
-  (api.*post)([&api, response, reactor, token = BearerToken(*context), call = std::move(call)] {
-    const absl::StatusOr<Principal> principal = api.Authenticate(token);
+  (api.*post)([&api, response, reactor, caller = CallerOf(*context), call = std::move(call)] {
+    const absl::StatusOr<Principal> principal = api.Authenticate(caller.token, caller.origin);
     if (!principal.ok()) {
       reactor->Finish(ToGrpc(principal.status()));
       return;
@@ -65,16 +65,16 @@ ServerUnaryReactor* Answer(CallbackServerContext* context, Api& api, Response* r
   }
 
 // The same for methods whose answer says nothing.
-#define NORMLAB_UNARY_DONE(Method, Request)                                                      \
-  ServerUnaryReactor* Method(CallbackServerContext* context, const v1::Request* request,         \
-                             google::protobuf::Empty* response) override {                       \
-    return Answer<google::protobuf::Empty>(                                                      \
-        context, api_, response,                                                                 \
-        [this, request](const Principal& who) -> absl::StatusOr<google::protobuf::Empty> {       \
-          const absl::Status status = api_.Method(who, *request);                                \
-          if (!status.ok()) return status;                                                       \
-          return google::protobuf::Empty();                                                      \
-        });                                                                                      \
+#define NORMLAB_UNARY_DONE(Method, Request)                                                \
+  ServerUnaryReactor* Method(CallbackServerContext* context, const v1::Request* request,   \
+                             google::protobuf::Empty* response) override {                 \
+    return Answer<google::protobuf::Empty>(                                                \
+        context, api_, response,                                                           \
+        [this, request](const Principal& who) -> absl::StatusOr<google::protobuf::Empty> { \
+          const absl::Status status = api_.Method(who, *request);                          \
+          if (!status.ok()) return status;                                                 \
+          return google::protobuf::Empty();                                                \
+        });                                                                                \
   }
 
 // The same for methods whose request says nothing.
@@ -85,11 +85,15 @@ ServerUnaryReactor* Answer(CallbackServerContext* context, Api& api, Response* r
                                 [this](const Principal& who) { return api_.Method(who); }); \
   }
 
+template <typename Base>
+using QueueMethods = v1::RunService::WithCallbackMethod_HoldRun<
+    v1::RunService::WithCallbackMethod_ReleaseRun<v1::RunService::WithCallbackMethod_MoveRun<Base>>>;
+
 using RunServiceBase = v1::RunService::WithCallbackMethod_CreateRun<
     v1::RunService::WithCallbackMethod_GetRun<v1::RunService::WithCallbackMethod_ListRuns<
         v1::RunService::WithCallbackMethod_UpdateRun<v1::RunService::WithCallbackMethod_DeleteRun<
             v1::RunService::WithCallbackMethod_PruneRuns<
-                v1::RunService::WithCallbackMethod_CancelRun<
+                QueueMethods<v1::RunService::WithCallbackMethod_CancelRun<
                     v1::RunService::WithCallbackMethod_PauseRun<
                         v1::RunService::WithCallbackMethod_ResumeRun<
                             v1::RunService::WithCallbackMethod_RetryRun<
@@ -98,7 +102,7 @@ using RunServiceBase = v1::RunService::WithCallbackMethod_CreateRun<
                                         v1::RunService::WithCallbackMethod_ReadPoints<
                                             v1::RunService::WithCallbackMethod_ReadCheckpoint<
                                                 v1::RunService::WithRawMethod_WatchRuns<
-                                                    v1::RunService::Service>>>>>>>>>>>>>>>;
+                                                    v1::RunService::Service>>>>>>>>>>>>>>>>;
 
 class RunServiceImpl final : public RunServiceBase {
  public:
@@ -115,6 +119,9 @@ class RunServiceImpl final : public RunServiceBase {
   NORMLAB_UNARY(UpdateRun, UpdateRunRequest, Run)
   NORMLAB_UNARY_DONE(DeleteRun, DeleteRunRequest)
   NORMLAB_UNARY(PruneRuns, PruneRunsRequest, PruneRunsResponse)
+  NORMLAB_UNARY(HoldRun, HoldRunRequest, Run)
+  NORMLAB_UNARY(ReleaseRun, ReleaseRunRequest, Run)
+  NORMLAB_UNARY(MoveRun, MoveRunRequest, Run)
   NORMLAB_UNARY(CancelRun, CancelRunRequest, Run)
   NORMLAB_UNARY(PauseRun, PauseRunRequest, Run)
   NORMLAB_UNARY(ResumeRun, ResumeRunRequest, Run)
@@ -124,12 +131,12 @@ class RunServiceImpl final : public RunServiceBase {
 
   grpc::ServerWriteReactor<v1::ReadCheckpointResponse>* ReadCheckpoint(
       CallbackServerContext* context, const v1::ReadCheckpointRequest* request) override {
-    return StartCheckpointStream(api_, BearerToken(*context), *request);
+    return StartCheckpointStream(api_, CallerOf(*context), *request);
   }
 
   grpc::ServerWriteReactor<v1::ReadPointsResponse>* ReadPoints(
       CallbackServerContext* context, const v1::ReadPointsRequest* request) override {
-    return StartPointsStream(api_, BearerToken(*context), *request);
+    return StartPointsStream(api_, CallerOf(*context), *request);
   }
 
  private:
@@ -141,6 +148,7 @@ class ExperimentServiceImpl final : public v1::ExperimentService::CallbackServic
   explicit ExperimentServiceImpl(Api& api) : api_(api) {}
   NORMLAB_UNARY(CreateExperiment, CreateExperimentRequest, Experiment)
   NORMLAB_UNARY(GetExperiment, GetExperimentRequest, Experiment)
+  NORMLAB_UNARY(CancelExperiment, CancelExperimentRequest, Experiment)
   NORMLAB_UNARY(ListExperiments, ListExperimentsRequest, ListExperimentsResponse)
   NORMLAB_UNARY_EMPTY(ListPresets, ListPresetsRequest, ListPresetsResponse)
 
@@ -153,6 +161,7 @@ class DeviceServiceImpl final : public v1::DeviceService::CallbackService {
   explicit DeviceServiceImpl(Api& api) : api_(api) {}
   NORMLAB_UNARY_EMPTY(ListDevices, ListDevicesRequest, ListDevicesResponse)
   NORMLAB_UNARY(GetQueue, GetQueueRequest, Queue)
+  NORMLAB_UNARY(UpdateDevice, UpdateDeviceRequest, Device)
 
  private:
   Api& api_;
@@ -163,14 +172,21 @@ class UserServiceImpl final : public v1::UserService::CallbackService {
   explicit UserServiceImpl(Api& api) : api_(api) {}
   NORMLAB_UNARY_EMPTY(GetMe, GetMeRequest, User)
   NORMLAB_UNARY_EMPTY(CreateLoginCode, CreateLoginCodeRequest, CreateLoginCodeResponse)
+  NORMLAB_UNARY(ListUsers, ListUsersRequest, ListUsersResponse)
+  NORMLAB_UNARY(CreateUser, CreateUserRequest, CreateUserResponse)
+  NORMLAB_UNARY(UpdateUser, UpdateUserRequest, User)
+  NORMLAB_UNARY_DONE(DeleteUser, DeleteUserRequest)
+  NORMLAB_UNARY(RotateToken, RotateTokenRequest, RotateTokenResponse)
+  NORMLAB_UNARY(ListAuditEvents, ListAuditEventsRequest, ListAuditEventsResponse)
 
   // The one call without a token: the code stands for one.
   ServerUnaryReactor* ExchangeLoginCode(CallbackServerContext* context,
                                         const v1::ExchangeLoginCodeRequest* request,
                                         v1::ExchangeLoginCodeResponse* response) override {
     ServerUnaryReactor* const reactor = context->DefaultReactor();
-    api_.Post([this, reactor, request, response] {
-      absl::StatusOr<v1::ExchangeLoginCodeResponse> result = api_.ExchangeLoginCode(*request);
+    api_.Post([this, reactor, request, response, origin = CallerOf(*context).origin] {
+      absl::StatusOr<v1::ExchangeLoginCodeResponse> result =
+          api_.ExchangeLoginCode(*request, origin);
       if (result.ok()) *response = *std::move(result);
       reactor->Finish(ToGrpc(result.status()));
     });

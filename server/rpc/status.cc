@@ -25,12 +25,16 @@ grpc::Status ToGrpc(const absl::Status& status) {
                       details.SerializeAsString());
 }
 
-std::string BearerToken(const grpc::ServerContextBase& context) {
+Caller CallerOf(const grpc::ServerContextBase& context) {
   static constexpr char kScheme[] = "Bearer ";
+  Caller caller;
+  caller.origin = context.peer();
+  if (caller.origin.starts_with("unix")) caller.origin = "unix socket";
   const auto found = context.client_metadata().find("authorization");
-  if (found == context.client_metadata().end()) return "";
+  if (found == context.client_metadata().end()) return caller;
   const std::string value(found->second.data(), found->second.size());
-  return value.starts_with(kScheme) ? value.substr(sizeof(kScheme) - 1) : "";
+  if (value.starts_with(kScheme)) caller.token = value.substr(sizeof(kScheme) - 1);
+  return caller;
 }
 
 }  // namespace normlab::rpc

@@ -14,8 +14,12 @@ namespace normlab::rpc {
 // google.rpc.Status.
 grpc::Status ToGrpc(const absl::Status& status);
 
-// The token of `authorization: Bearer TOKEN`, or empty.
-std::string BearerToken(const grpc::ServerContextBase& context);
+// What a call says of its caller.
+struct Caller {
+  std::string token;   // of `authorization: Bearer TOKEN`, or empty
+  std::string origin;  // the peer's address as gRPC writes it, or "unix socket"
+};
+Caller CallerOf(const grpc::ServerContextBase& context);
 
 }  // namespace normlab::rpc
 

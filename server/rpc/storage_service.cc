@@ -1,6 +1,7 @@
 #include "server/rpc/storage_service.h"
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -24,11 +25,12 @@ class TaskStream : public grpc::ServerWriteReactor<Response>,
   using Tell = std::function<bool(Response)>;
   using Begin = std::function<void(const Principal&, Tell, app::TaskDone)>;
 
-  void Start(Api& api, std::string token, Begin begin) {
+  void Start(Api& api, Caller caller, Begin begin) {
     self_ = this->shared_from_this();
-    api.Post([self = self_, &api, token = std::move(token), begin = std::move(begin)] {
-      const absl::StatusOr<Principal> principal = api.Authenticate(token);
+    api.Post([self = self_, &api, caller = std::move(caller), begin = std::move(begin)] {
+      const absl::StatusOr<Principal> principal = api.Authenticate(caller.token, caller.origin);
       if (!principal.ok()) return self->Finish(ToGrpc(principal.status()));
+      self->revocation_ = principal->revocation;
       begin(
           *principal, [self](Response response) { return self->Say(std::move(response)); },
           [self](const absl::Status& status) { self->Finish(ToGrpc(status)); });
@@ -52,7 +54,7 @@ class TaskStream : public grpc::ServerWriteReactor<Response>,
   // On the task's thread.
   bool Say(Response response) {
     MutexLock lock(mutex_);
-    if (gone_) return false;
+    if (gone_ || (revocation_ && revocation_->revoked())) return false;
     response_ = std::move(response);
     writing_ = true;
     this->StartWrite(&response_);
@@ -60,7 +62,8 @@ class TaskStream : public grpc::ServerWriteReactor<Response>,
     return !gone_;
   }
 
-  std::shared_ptr<TaskStream> self_;  // until gRPC is done with this
+  std::shared_ptr<TaskStream> self_;             // until gRPC is done with this
+  std::shared_ptr<app::Revocation> revocation_;  // set before the task begins
   Mutex mutex_;
   CondVar changed_;
   Response response_;
@@ -72,7 +75,7 @@ template <typename Response>
 grpc::ServerWriteReactor<Response>* StartTask(Api& api, const CallbackServerContext& context,
                                               typename TaskStream<Response>::Begin begin) {
   auto stream = std::make_shared<TaskStream<Response>>();
-  stream->Start(api, BearerToken(context), std::move(begin));
+  stream->Start(api, CallerOf(context), std::move(begin));
   return stream.get();
 }
 
@@ -83,8 +86,8 @@ class StorageServiceImpl final : public v1::StorageService::CallbackService {
   grpc::ServerUnaryReactor* GetStorage(CallbackServerContext* context, const v1::GetStorageRequest*,
                                        v1::Storage* response) override {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    api_.Post([this, reactor, response, token = BearerToken(*context)] {
-      const absl::StatusOr<Principal> principal = api_.Authenticate(token);
+    api_.Post([this, reactor, response, caller = CallerOf(*context)] {
+      const absl::StatusOr<Principal> principal = api_.Authenticate(caller.token, caller.origin);
       absl::StatusOr<v1::Storage> storage =
           principal.ok() ? api_.GetStorage(*principal) : principal.status();
       if (storage.ok()) *response = *std::move(storage);

@@ -5,8 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "server/rpc/status.h"
-
 namespace normlab::rpc {
 namespace {
 
@@ -67,13 +65,12 @@ void WatchStream::OnAccepted(bool ok) {
   }
   loop_.AcceptNext();
   last_write_ = steady_clock::now();
-  api_.Post([self = shared_from_this(), token = BearerToken(context_)] {
-    self->Hand(self->Open(token));
-  });
+  api_.Post(
+      [self = shared_from_this(), caller = CallerOf(context_)] { self->Hand(self->Open(caller)); });
 }
 
-WatchStream::Answer WatchStream::Open(const std::string& token) {
-  const absl::StatusOr<app::Principal> principal = api_.Authenticate(token);
+WatchStream::Answer WatchStream::Open(const Caller& caller) {
+  const absl::StatusOr<app::Principal> principal = api_.Authenticate(caller.token, caller.origin);
   if (!principal.ok()) return {nullptr, principal.status()};
   const std::optional<v1::WatchRunsRequest> request = Decode(request_);
   if (!request) return {nullptr, absl::InvalidArgumentError("the request cannot be read")};

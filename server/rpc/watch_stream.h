@@ -16,6 +16,7 @@
 
 #include "server/app/api.h"
 #include "server/base/mutex.h"
+#include "server/rpc/status.h"
 #include "server/rpc/watch_loop.h"
 
 namespace normlab::rpc {
@@ -54,7 +55,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   void OnFinished(bool ok);
   void OnDone(bool ok);
 
-  Answer Open(const std::string& token);                 // pool
+  Answer Open(const Caller& caller);                     // pool
   void Hand(Answer answer) ABSL_LOCKS_EXCLUDED(mutex_);  // pool
   void Wake();                                           // rung by the hub
   void Ring();                                           // any thread

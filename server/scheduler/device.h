@@ -20,6 +20,7 @@ struct Lease {
   bool preemptible = false;  // may be paused for a run of a higher priority
   bool exclusive = false;    // nobody else on the device
   int64_t memory_bytes = 0;  // of a GPU: its budget, never more
+  bool returning = false;    // the run has ended, and the GPU's memory is not seen to be free yet
 };
 
 // A place where runs can train. A CPU slot is one core's worth of one thread; a run of t threads

@@ -10,7 +10,6 @@
 
 #include "server/base/files.h"
 #include "server/base/strings.h"
-#include "server/scheduler/nvml.h"
 
 namespace normlab::scheduler {
 namespace {
@@ -79,7 +78,7 @@ int64_t UsableMemory() {
   return bytes;
 }
 
-std::vector<Device> FindDevices(int64_t cpu_slots) {
+std::vector<Device> CpuSlots(int64_t cpu_slots) {
   const int64_t slots = cpu_slots > 0 ? cpu_slots : UsableCores();
   std::vector<Device> devices;
   for (int64_t i = 0; i < slots; ++i) {
@@ -88,10 +87,6 @@ std::vector<Device> FindDevices(int64_t cpu_slots) {
     device.kind = DeviceKind::kCpu;
     device.name = StrCat("CPU slot ", i);
     devices.push_back(std::move(device));
-  }
-  for (Device& gpu : FindGpus()) {
-    gpu.unavailable_reason = "this version's engine trains on CPUs only";
-    devices.push_back(std::move(gpu));
   }
   return devices;
 }

@@ -23,9 +23,8 @@ double QuotaCores(const std::filesystem::path& root, const std::filesystem::path
 int64_t UsableMemory();
 
 // One CPU slot a usable core, or `cpu_slots` when that is above 0 (more than cores: they are
-// shared), then the GPUs that NVML names. NVML is opened at run time; no library, or no GPU, is
-// normal.
-std::vector<Device> FindDevices(int64_t cpu_slots);
+// shared). GPUs come to the board by GpuWatch.
+std::vector<Device> CpuSlots(int64_t cpu_slots);
 
 }  // namespace normlab::scheduler
 

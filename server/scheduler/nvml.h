@@ -3,15 +3,15 @@
 #ifndef NORMLAB_SERVER_SCHEDULER_NVML_H_
 #define NORMLAB_SERVER_SCHEDULER_NVML_H_
 
-#include <vector>
+#include <memory>
+#include <string>
 
-#include "server/scheduler/device.h"
+#include "server/scheduler/gpu.h"
 
 namespace normlab::scheduler {
 
-// The GPUs that libnvidia-ml.so.1 names, in its order (PCI bus order): id gpu:N, name, UUID,
-// memory. Empty where there is no such library or it finds no driver.
-std::vector<Device> FindGpus();
+// Null where there is no such library or it finds no driver, which is normal.
+std::unique_ptr<GpuSource> OpenNvml(const std::string& library = "libnvidia-ml.so.1");
 
 }  // namespace normlab::scheduler
 

@@ -148,16 +148,4 @@ absl::StatusOr<std::vector<UsedRow>> ReadLiving(Database& database) {
   return UsedRows(database.Prepared(NORMLAB_USED " WHERE attempts.end_time IS NULL"));
 }
 
-absl::StatusOr<std::vector<std::string>> ReadInterruptedInQueue(Database& database) {
-  Statement select = database.Prepared(
-      "SELECT runs.id FROM runs JOIN attempts ON attempts.run = runs.id "
-      "WHERE state = ?1 AND interrupted = 1 AND number = "
-      "(SELECT max(number) FROM attempts AS latest WHERE latest.run = runs.id)");
-  select.Bind(1, int64_t{v1::Run::STATE_QUEUED});
-  std::vector<std::string> runs;
-  while (select.Step()) runs.push_back(select.Text(0));
-  if (!select.status().ok()) return select.status();
-  return runs;
-}
-
 }  // namespace normlab::storage

@@ -71,9 +71,6 @@ absl::StatusOr<std::vector<UsedRow>> ReadEnded(Database& database, int64_t since
 // Attempts that have not ended.
 absl::StatusOr<std::vector<UsedRow>> ReadLiving(Database& database);
 
-// Ids of QUEUED runs whose latest attempt was interrupted.
-absl::StatusOr<std::vector<std::string>> ReadInterruptedInQueue(Database& database);
-
 }  // namespace normlab::storage
 
 #endif  // NORMLAB_SERVER_STORAGE_QUEUE_H_

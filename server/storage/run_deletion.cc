@@ -28,6 +28,7 @@ absl::Status DeleteRows(Database& database, const std::string& run) {
            "DELETE FROM attempts WHERE run = ?1",
            "DELETE FROM run_labels WHERE run = ?1",
            "DELETE FROM run_dependencies WHERE run = ?1",
+           "DELETE FROM early_stops WHERE run = ?1",
            "DELETE FROM run_specs WHERE run = ?1",
            "DELETE FROM runs WHERE id = ?1",
        }) {

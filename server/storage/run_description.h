@@ -18,6 +18,7 @@ struct RunDescription {
   std::optional<std::string> notes;
   std::optional<bool> pinned;
   std::optional<bool> archived;
+  bool empty() const { return !display_name && !labels && !notes && !pinned && !archived; }
 };
 
 // Writes it and publishes the run as it now is. NOT_FOUND when there is no such run. On the

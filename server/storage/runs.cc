@@ -2,12 +2,14 @@
 
 #include <google/protobuf/util/time_util.h>
 
+#include <deque>
 #include <limits>
 #include <utility>
 
 #include "server/base/strings.h"
 #include "server/domain/priority.h"
 #include "server/domain/run_state.h"
+#include "server/storage/dependencies.h"
 #include "server/storage/run_settings.h"
 #include "server/storage/spec_json.h"
 
@@ -152,15 +154,45 @@ absl::Status WriteState(WriteContext& context, const v1::Run& run) {
   return update.Run();
 }
 
-absl::Status InsertDependencies(Database& database, const v1::Run& run) {
-  for (const v1::Dependency& dependency : run.after()) {
-    Statement insert = database.Prepared(
-        "INSERT INTO run_dependencies (run, after, condition) VALUES (?1, ?2, ?3)");
-    insert.Bind(1, run.id());
-    insert.Bind(2, dependency.run());
-    insert.Bind(3, dependency.condition().empty() ? std::string_view("ok")
-                                                  : std::string_view(dependency.condition()));
-    if (absl::Status status = insert.Run(); !status.ok()) return status;
+// Returns the run as it now is.
+absl::StatusOr<v1::Run> UpdateOne(WriteContext& context, const std::string& id,
+                                  const std::function<absl::Status(v1::Run&)>& change) {
+  absl::StatusOr<v1::Run> run = ReadRun(context.database, id);
+  if (!run.ok()) return run;
+  const v1::Run::State before = run->state();
+  if (absl::Status status = change(*run); !status.ok()) return status;
+  if (run->state() != before && !domain::MayFollow(before, run->state())) {
+    return absl::FailedPreconditionError(StrCat("run ", id, " is ", domain::StateWord(before),
+                                                " and cannot become ",
+                                                domain::StateWord(run->state())));
+  }
+  if (domain::IsTerminal(run->state()) && !run->has_end_time()) {
+    *run->mutable_end_time() = Time(context.wall_micros);
+  }
+  if (absl::Status status = WriteState(context, *run); !status.ok()) return status;
+  PublishSnapshot(context, *run);
+  return run;
+}
+
+// Cancels what was to start after the success of `ended`, then what was to start after those, and
+// so on; one after the other, as the chain may be long.
+absl::Status CancelHopeless(WriteContext& context, v1::Run ended) {
+  std::deque<v1::Run> causes;
+  causes.push_back(std::move(ended));
+  for (; !causes.empty(); causes.pop_front()) {
+    const absl::StatusOr<std::vector<std::string>> hopeless =
+        ReadHopeless(context.database, causes.front());
+    if (!hopeless.ok()) return hopeless.status();
+    for (const std::string& id : *hopeless) {
+      absl::StatusOr<v1::Run> run = UpdateOne(context, id, [&](v1::Run& changed) {
+        changed.set_state(v1::Run::STATE_CANCELLED);
+        changed.clear_wait_reason();
+        changed.set_end_reason(WhyHopeless(causes.front()));
+        return absl::OkStatus();
+      });
+      if (!run.ok()) return run.status();
+      causes.push_back(*std::move(run));
+    }
   }
   return absl::OkStatus();
 }
@@ -172,7 +204,7 @@ std::optional<T> If(bool present, T value) {
 
 }  // namespace
 
-absl::Status InsertRun(WriteContext& context, v1::Run run) {
+absl::Status InsertRun(WriteContext& context, v1::Run run, v1::Run* stored_run) {
   const absl::StatusOr<std::string> spec = SpecToJson(run.spec());
   const absl::StatusOr<std::string> effective = SpecToJson(run.effective_spec());
   if (!spec.ok()) return spec.status();
@@ -215,7 +247,10 @@ absl::Status InsertRun(WriteContext& context, v1::Run run) {
     insert.Bind(3, *effective);
     if (absl::Status status = insert.Run(); !status.ok()) return status;
   }
-  if (absl::Status status = InsertDependencies(context.database, run); !status.ok()) return status;
+  if (absl::Status status = WriteDependencies(context.database, run.id(), run.after());
+      !status.ok()) {
+    return status;
+  }
   if (absl::Status status =
           InsertRunSettings(context.database, run.id(), run.effective_spec());
       !status.ok()) {
@@ -224,26 +259,16 @@ absl::Status InsertRun(WriteContext& context, v1::Run run) {
   absl::StatusOr<v1::Run> stored = ReadRun(context.database, run.id());
   if (!stored.ok()) return stored.status();
   PublishSnapshot(context, *stored);
+  if (stored_run != nullptr) *stored_run = *std::move(stored);
   return absl::OkStatus();
 }
 
 absl::Status UpdateRun(WriteContext& context, const std::string& id,
                        const std::function<absl::Status(v1::Run&)>& change) {
-  absl::StatusOr<v1::Run> run = ReadRun(context.database, id);
+  absl::StatusOr<v1::Run> run = UpdateOne(context, id, change);
   if (!run.ok()) return run.status();
-  const v1::Run::State before = run->state();
-  if (absl::Status status = change(*run); !status.ok()) return status;
-  if (run->state() != before && !domain::MayFollow(before, run->state())) {
-    return absl::FailedPreconditionError(
-        StrCat("run ", id, " is ", domain::StateWord(before), " and cannot become ",
-                     domain::StateWord(run->state())));
-  }
-  if (domain::IsTerminal(run->state()) && !run->has_end_time()) {
-    *run->mutable_end_time() = Time(context.wall_micros);
-  }
-  if (absl::Status status = WriteState(context, *run); !status.ok()) return status;
-  PublishSnapshot(context, *run);
-  return absl::OkStatus();
+  if (!domain::IsTerminal(run->state())) return absl::OkStatus();
+  return CancelHopeless(context, *std::move(run));
 }
 
 absl::StatusOr<v1::Run> ReadRun(Database& database, std::string_view id) {

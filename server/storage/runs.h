@@ -26,12 +26,15 @@ inline constexpr int64_t kNanValidationLoss = 4;
 // --- writing: on the writer's thread ---
 
 // Inserts a new run and publishes it. `run.create_time` is set by this. Of the summary it keeps
-// what is known before training: parameter_count, flops_per_step and memory_bytes.
-absl::Status InsertRun(WriteContext& context, v1::Run run);
+// what is known before training: parameter_count, flops_per_step and memory_bytes. `stored`, if
+// given, becomes the run as ReadRun has it.
+absl::Status InsertRun(WriteContext& context, v1::Run run, v1::Run* stored = nullptr);
 
 // Reads the run, lets `change` change state, reasons, exit, start and end, writes it back and
 // publishes the new snapshot (and the end of its curve once it is terminal). An error from
 // `change` is returned and nothing is written. Progress and summary are not written by this.
+// When the run so ends without success, those that were to start after its success are cancelled
+// with it, and so on (dependencies.h).
 absl::Status UpdateRun(WriteContext& context, const std::string& id,
                        const std::function<absl::Status(v1::Run&)>& change);
 

@@ -101,6 +101,9 @@ struct TrainingSettings {
   int64_t keep_checkpoints = 2;
   std::string checkpoint_directory;  // empty: none are written, pausing just stops
   std::string resume_from;           // checkpoint file to go on from, or empty
+  // Whoever observes asks for a pause behind this step, so no step is begun before it has been
+  // asked for; 0 is off.
+  int64_t step_limit = 0;
 };
 
 // What the model is, known once it is built.

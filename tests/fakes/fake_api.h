@@ -143,6 +143,9 @@ class FakeApi : public app::Api {
   Answer<v1::UpdateRunRequest, v1::Run> update_run;
   std::function<absl::Status(const v1::DeleteRunRequest&)> delete_run;
   Answer<v1::PruneRunsRequest, v1::PruneRunsResponse> prune_runs;
+  Answer<v1::HoldRunRequest, v1::Run> hold_run;
+  Answer<v1::ReleaseRunRequest, v1::Run> release_run;
+  Answer<v1::MoveRunRequest, v1::Run> move_run;
   Answer<v1::CancelRunRequest, v1::Run> cancel_run;
   Answer<v1::PauseRunRequest, v1::Run> pause_run;
   Answer<v1::ResumeRunRequest, v1::Run> resume_run;
@@ -153,8 +156,16 @@ class FakeApi : public app::Api {
   std::function<absl::Status(const v1::WatchRunsRequest&)> watch_runs;
   Answer<v1::CreateExperimentRequest, v1::Experiment> create_experiment;
   Answer<v1::GetExperimentRequest, v1::Experiment> get_experiment;
+  Answer<v1::CancelExperimentRequest, v1::Experiment> cancel_experiment;
   Answer<v1::ListExperimentsRequest, v1::ListExperimentsResponse> list_experiments;
   Answer<v1::ExchangeLoginCodeRequest, v1::ExchangeLoginCodeResponse> exchange_login_code;
+  Answer<v1::ListUsersRequest, v1::ListUsersResponse> list_users;
+  Answer<v1::CreateUserRequest, v1::CreateUserResponse> create_user;
+  Answer<v1::UpdateUserRequest, v1::User> update_user;
+  std::function<absl::Status(const v1::DeleteUserRequest&)> delete_user;
+  Answer<v1::RotateTokenRequest, v1::RotateTokenResponse> rotate_token;
+  Answer<v1::ListAuditEventsRequest, v1::ListAuditEventsResponse> list_audit_events;
+  std::string latest_origin;  // of the latest ListAuditEvents
   v1::ListPresetsResponse presets;
   v1::ListDevicesResponse devices;
   Answer<v1::GetQueueRequest, v1::Queue> get_queue;
@@ -178,9 +189,10 @@ class FakeApi : public app::Api {
 
   const std::shared_ptr<FakeFeed>& feed() { return feed_; }
 
-  absl::StatusOr<app::Principal> Authenticate(std::string_view token) override {
+  absl::StatusOr<app::Principal> Authenticate(std::string_view token,
+                                              std::string_view origin) override {
     if (token != kToken) return absl::UnauthenticatedError("nobody has this token");
-    return app::Principal{"owner", "admin"};
+    return app::Principal{"owner", "admin", std::string(origin)};
   }
   absl::StatusOr<v1::Run> CreateRun(const app::Principal&,
                                     const v1::CreateRunRequest& request) override {
@@ -204,6 +216,18 @@ class FakeApi : public app::Api {
   absl::StatusOr<v1::PruneRunsResponse> PruneRuns(const app::Principal&,
                                                   const v1::PruneRunsRequest& request) override {
     return Ask(prune_runs, request);
+  }
+  absl::StatusOr<v1::Run> HoldRun(const app::Principal&,
+                                  const v1::HoldRunRequest& request) override {
+    return Ask(hold_run, request);
+  }
+  absl::StatusOr<v1::Run> ReleaseRun(const app::Principal&,
+                                     const v1::ReleaseRunRequest& request) override {
+    return Ask(release_run, request);
+  }
+  absl::StatusOr<v1::Run> MoveRun(const app::Principal&,
+                                  const v1::MoveRunRequest& request) override {
+    return Ask(move_run, request);
   }
   absl::StatusOr<v1::Run> CancelRun(const app::Principal&,
                                     const v1::CancelRunRequest& request) override {
@@ -252,12 +276,23 @@ class FakeApi : public app::Api {
                                                const v1::GetExperimentRequest& request) override {
     return Ask(get_experiment, request);
   }
+  absl::StatusOr<v1::Experiment> CancelExperiment(
+      const app::Principal&, const v1::CancelExperimentRequest& request) override {
+    return Ask(cancel_experiment, request);
+  }
   absl::StatusOr<v1::ListExperimentsResponse> ListExperiments(
       const app::Principal&, const v1::ListExperimentsRequest& request) override {
     return Ask(list_experiments, request);
   }
   absl::StatusOr<v1::ListPresetsResponse> ListPresets(const app::Principal&) override {
     return presets;
+  }
+  absl::StatusOr<v1::Device> UpdateDevice(const app::Principal&,
+                                          const v1::UpdateDeviceRequest& request) override {
+    v1::Device device;
+    device.set_id(request.id());
+    device.set_unavailable_reason(request.drain_reason());
+    return device;
   }
   absl::StatusOr<v1::ListDevicesResponse> ListDevices(const app::Principal&) override {
     return devices;
@@ -278,8 +313,33 @@ class FakeApi : public app::Api {
     return response;
   }
   absl::StatusOr<v1::ExchangeLoginCodeResponse> ExchangeLoginCode(
-      const v1::ExchangeLoginCodeRequest& request) override {
+      const v1::ExchangeLoginCodeRequest& request, std::string_view) override {
     return Ask(exchange_login_code, request);
+  }
+  absl::StatusOr<v1::ListUsersResponse> ListUsers(const app::Principal&,
+                                                  const v1::ListUsersRequest& request) override {
+    return Ask(list_users, request);
+  }
+  absl::StatusOr<v1::CreateUserResponse> CreateUser(const app::Principal&,
+                                                    const v1::CreateUserRequest& request) override {
+    return Ask(create_user, request);
+  }
+  absl::StatusOr<v1::User> UpdateUser(const app::Principal&,
+                                      const v1::UpdateUserRequest& request) override {
+    return Ask(update_user, request);
+  }
+  absl::Status DeleteUser(const app::Principal&, const v1::DeleteUserRequest& request) override {
+    if (!delete_user) return absl::UnimplementedError("the test has no answer for this");
+    return delete_user(request);
+  }
+  absl::StatusOr<v1::RotateTokenResponse> RotateToken(
+      const app::Principal&, const v1::RotateTokenRequest& request) override {
+    return Ask(rotate_token, request);
+  }
+  absl::StatusOr<v1::ListAuditEventsResponse> ListAuditEvents(
+      const app::Principal& who, const v1::ListAuditEventsRequest& request) override {
+    latest_origin = who.origin;
+    return Ask(list_audit_events, request);
   }
   absl::StatusOr<v1::Storage> GetStorage(const app::Principal&) override { return storage; }
   void Backup(const app::Principal&, app::TellBackup, app::TaskDone done) override {

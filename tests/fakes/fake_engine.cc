@@ -15,8 +15,10 @@
 //   missing_at=N        step N has no loss
 //   gradient_nan_at=N   the gradient norm of step N is not a number
 //   throw_at=N          Train throws at step N
+//   oom_at=N            Train throws at step N what torch says when a GPU's memory is full
 //   crash_at=N          the process dies of SIGSEGV at step N
-//   exit_at=N           the process exits with code 9 at step N, without a word
+//   exit_at=N           the process exits at step N, without a word, with the code
+//   exit_code=N         (9 unless set)
 //   hang_at=N           step N does not come before something is requested
 //   ignore_stop=1       requests are not looked at
 // After a request for a probe the next step has one value more, log_z, which is its step.
@@ -71,6 +73,10 @@ class Script {
   std::map<std::string, std::string> values_;
 };
 
+constexpr char kTorchOutOfMemory[] =
+    "CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 139.81 GiB of "
+    "which 1.25 GiB is free. Process 4711 has 138.56 GiB memory in use.";
+
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -118,8 +124,15 @@ void Pace(const Script& script, int64_t step, std::chrono::steady_clock::time_po
 // True when a probe was requested meanwhile.
 bool Misbehave(const Script& script, int64_t step, Observer& observer) {
   if (step == script.Number("throw_at")) throw std::runtime_error("the script says throw");
-  if (step == script.Number("crash_at")) raise(SIGSEGV);
-  if (step == script.Number("exit_at")) _exit(9);
+  if (step == script.Number("crash_at")) {
+    signal(SIGSEGV, SIG_DFL);  // a sanitizer would report it and exit
+    raise(SIGSEGV);
+  }
+  if (step == script.Number("oom_at")) throw std::runtime_error(kTorchOutOfMemory);
+  if (step == script.Number("exit_at")) {
+    const std::string code = script.Text("exit_code");
+    _exit(code.empty() ? 9 : std::atoi(code.c_str()));
+  }
   if (step != script.Number("hang_at")) return false;
   Request requested = Request::kGoOn;
   while (script.Number("ignore_stop") != 0 || requested == Request::kGoOn) {

@@ -59,6 +59,11 @@ void FakeWorkerServer::set_persisted_sequence_offset(int64_t offset) {
   offset_ = offset;
 }
 
+void FakeWorkerServer::set_step_limit(int64_t step_limit) {
+  MutexLock lock(mutex_);
+  step_limit_ = step_limit;
+}
+
 void FakeWorkerServer::set_resume_from(std::string resume_from) {
   MutexLock lock(mutex_);
   resume_from_ = std::move(resume_from);
@@ -140,6 +145,7 @@ grpc::Status FakeWorkerServer::Welcome(const worker::v1::Hello& hello, Stream* s
     response.mutable_assignment()->set_device("cpu:0");
     response.mutable_assignment()->set_checkpoint_directory(checkpoint_directory());
     response.mutable_assignment()->set_resume_from(resume_from_);
+    response.mutable_assignment()->set_step_limit(step_limit_);
     response.mutable_assignment()->set_persisted_sequence(records_.size() + offset_);
   }
   stream->Write(response);

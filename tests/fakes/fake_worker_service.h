@@ -50,6 +50,7 @@ class FakeWorkerServer : private worker::v1::WorkerService::Service {
   void set_persisted_sequence_offset(int64_t offset);
   // Files that the assignment names, besides the checkpoint folder, which is DIRECTORY/checkpoints.
   void set_resume_from(std::string resume_from);
+  void set_step_limit(int64_t step_limit);
 
   std::filesystem::path endpoint_file() const { return directory_ / "endpoint.json"; }
   std::filesystem::path checkpoint_directory() const { return directory_ / "checkpoints"; }
@@ -80,6 +81,7 @@ class FakeWorkerServer : private worker::v1::WorkerService::Service {
   grpc::Status refusal_;
   int64_t offset_ = 0;
   std::string resume_from_;
+  int64_t step_limit_ = 0;
   std::vector<std::string> records_;  // records_[i] has sequence i + 1
   std::vector<worker::v1::Hello> hellos_;
   size_t duplicates_ = 0;

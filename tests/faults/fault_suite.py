@@ -72,6 +72,7 @@ class Round:
         self.token = ""
         self.runs = {}        # id -> steps
         self.excuses = collections.defaultdict(set)
+        self.began = 0.0      # by the monotonic clock
         self.done = []        # names of what was done, for the report
         self.faults = []
         self.watchers = {}
@@ -79,6 +80,7 @@ class Round:
     # --- the round -----------------------------------------------------------------------------
 
     def run(self):
+        self.began = time.monotonic()
         self.start_server()
         self.submit()
         self.proxy = Proxy(lambda: self.address)
@@ -179,6 +181,11 @@ class Round:
             allowed.add("FAILED")
         if state not in allowed:
             self.faults.append(f"{run} ({on_interrupt}) is {state}: {ended.get('endReason')}")
+        # Attempts follow one another, and no clock that jumped measured them.
+        took = time.monotonic() - self.began
+        times = [attempt.get("runSeconds", 0) for attempt in ended.get("attempts", [])]
+        if any(seconds < 0 for seconds in times) or sum(times) > took:
+            self.faults.append(f"{run} ran for {times} s within {took} s")
         names = ["loss", "gradient_norm", "learning_rate"]
         answer = self.server.get(
             f"/api/v1/runs/{run}/series?names={','.join(names)}&max_points=100000")

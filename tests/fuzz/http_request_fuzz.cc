@@ -76,7 +76,7 @@ Answer Serve(World& world, const Parser& parser) {
   normlab::http::Call call{world.api,      world.context.options, {},
                            request.target, parser.get().body(),   request.match.id};
   if (request.match.route->needs_token) {
-    absl::StatusOr<normlab::app::Principal> who = world.api.Authenticate(request.token);
+    absl::StatusOr<normlab::app::Principal> who = world.api.Authenticate(request.token, "");
     if (!who.ok()) return normlab::http::ErrorAnswer(who.status());
     call.who = *std::move(who);
   }

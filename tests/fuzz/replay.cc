@@ -3,7 +3,8 @@
 //
 //   NAME_fuzz CORPUS [--mutations N]      NAME_fuzz FILE      one input alone
 //
-// When a property breaks, the input is kept as NAME_fuzz.crash in the working folder.
+// When a property breaks or a sanitizer finds a fault, the input is kept beside the program, as
+// NAME_fuzz.crash.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -22,6 +23,8 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+// Of the sanitizers' runtimes, which end the program without a signal; absent without one.
+extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)());
 
 namespace {
 
@@ -29,16 +32,32 @@ constexpr size_t kLongest = 64 << 10;
 
 std::string current_input;
 std::string crash_file;
+std::string crash_words;
 
 // Only what a signal handler may call.
-void KeepInput(int number) {
+void KeepInput() {
   const int fd = open(crash_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   if (fd >= 0 && write(fd, current_input.data(), current_input.size()) >= 0) {
-    constexpr char kSaid[] = "the input is kept in the working folder as *.crash\n";
-    if (write(2, kSaid, sizeof(kSaid) - 1) < 0) _exit(99);
+    if (write(2, crash_words.data(), crash_words.size()) < 0) _exit(99);
   }
+}
+
+void KeepInputAndDie(int number) {
+  KeepInput();
   std::signal(number, SIG_DFL);
   std::raise(number);
+}
+
+// Not in the working folder, which may be the source tree.
+void KeepInputsThatBreakSomething() {
+  crash_file = std::filesystem::read_symlink("/proc/self/exe").string() + ".crash";
+  crash_words = "the input is kept in " + crash_file + "\n";
+  std::signal(SIGABRT, KeepInputAndDie);
+  if (__sanitizer_set_death_callback != nullptr) {
+    __sanitizer_set_death_callback(KeepInput);  // and reports the other signals itself
+    return;
+  }
+  for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(number, KeepInputAndDie);
 }
 
 void RunOne(std::string input) {
@@ -128,10 +147,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s CORPUS [--mutations N]\n", argv[0]);
     return 2;
   }
-  crash_file = std::filesystem::path(argv[0]).filename().string() + ".crash";
-  for (const int number : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
-    std::signal(number, KeepInput);
-  }
+  KeepInputsThatBreakSomething();
   if (!std::filesystem::is_directory(argv[1])) {
     RunOne(ReadAll(argv[1]));
     return 0;

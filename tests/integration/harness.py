@@ -166,10 +166,12 @@ class ServerTest(unittest.TestCase):
     """A test with a server of its own, which ends with it together with all it had started."""
 
     options = ()
+    environment = {}
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory(prefix="normlab-it-")
-        self.server = Server(pathlib.Path(self.folder.name) / "data", *self.options).start()
+        self.server = Server(pathlib.Path(self.folder.name) / "data", *self.options,
+                             env=self.environment).start()
         self.addCleanup(self.clean_up)
 
     def clean_up(self):

@@ -64,11 +64,34 @@ class Presets(ServerTest):
         self.assertEqual(report["broken"], 0)
         self.assertEqual(report["expectations"], 4)  # Pre-Norm also with scaled branches
 
+    def test_a_part_of_depth_against_learning_rate(self):
+        report, table = self.run_preset("depth-lr", "--only", "layers=2,6", "--only", "seed=1",
+                                        "--only", "learning_rate=2e-3,8e-3")
+        self.assertEqual(set(table), {(placement, layers, rate) for placement in ("pre", "post")
+                                      for layers in ("2", "6") for rate in ("0.002", "0.008")})
+        # Only Pre-Norm was measured elsewhere at these depths and rates.
+        self.assertEqual((report["expectations"], report["broken"]), (4, 0))
+        for (placement, layers, rate), cell in table.items():
+            print(f"{placement} {layers} {rate}: {float(cell['value']):.4g}, {cell['expected']}")
+            self.assertEqual(cell["holds"], "true" if placement == "pre" else "")
+        for layers in ("2", "6"):
+            self.assertLess(float(table["pre", layers, "0.008"]["value"]),
+                            float(table["pre", layers, "0.002"]["value"]) / 10)
+        shown = self.server.cli("preset", "depth-lr", "--experiment", self.experiment(),
+                                "--out", self.folder.name, check=0).stdout
+        self.assertIn("final loss by layers and learning_rate, placement post", shown)
+        picture = (pathlib.Path(self.folder.name) / "depth-lr.svg").read_text()
+        for cell in table.values():
+            self.assertIn(f">{float(cell['value']):.4g}</text>", picture)
+
+    def experiment(self):
+        return self.server.get("/api/v1/experiments")["experiments"][0]["id"]
+
     def test_the_list_and_what_cannot_be_overridden(self):
         names = [json.loads(line)["name"] for line in
                  self.server.cli("preset", "--json", check=0).stdout.splitlines()]
-        self.assertEqual(names[:5], ["article", "init-gradients", "stream-growth", "placements",
-                                     "warmup"])
+        self.assertEqual(names, ["article", "init-gradients", "stream-growth", "placements",
+                                 "warmup", "depth-lr", "text"])
         refused = self.server.cli("preset", "warmup", "--warmup-steps", "3", check=4).stderr
         self.assertIn("overrides.warmup_steps", refused)
         self.server.cli("preset", "warmup", "--only", "warmup_steps=3", check=2)

@@ -13,6 +13,7 @@
 #include "server/base/log.h"
 #include "server/base/spool.h"
 #include "server/base/strings.h"
+#include "server/trainer/link/fault_text.h"
 #include "server/trainer/link/session.h"
 #include "server/trainer/link/settings.h"
 #include "server/trainer/link/signals.h"
@@ -46,13 +47,22 @@ Finished Stopped(int64_t last_step, Session& session) {
                       session.stop_reason());
 }
 
-Finished FromResult(const Result& result, const SpoolObserver& observer, Session& session) {
+Finished LimitReached(const worker::v1::Assignment& assignment) {
+  const int64_t limit = assignment.step_limit();
+  return MakeFinished(Finished::OUTCOME_LIMIT, limit,
+                      StrCat("stopped behind step ", limit, ", its step_limit, of ",
+                             assignment.effective_spec().steps()));
+}
+
+Finished FromResult(const Result& result, const worker::v1::Assignment& assignment,
+                    const SpoolObserver& observer, Session& session) {
   switch (result.ending) {
     case Ending::kFinished:
       return MakeFinished(Finished::OUTCOME_SUCCEEDED, result.last_step, result.reason);
     case Ending::kDiverged:
       return MakeFinished(Finished::OUTCOME_DIVERGED, result.last_step, result.reason);
     case Ending::kPaused:
+      if (result.last_step == assignment.step_limit()) return LimitReached(assignment);
       if (session.stop_cause() != StopCause::kServerLost) {
         return MakeFinished(Finished::OUTCOME_PAUSED, result.last_step, result.reason);
       }
@@ -74,12 +84,19 @@ Finished TrainToTheEnd(const worker::v1::Assignment& assignment, SpoolObserver& 
     return MakeFinished(Finished::OUTCOME_FAILED, 0, std::string(settings.status().message()));
   }
   try {
-    return FromResult(Train(*settings, observer), observer, session);
+    return FromResult(Train(*settings, observer), assignment, observer, session);
   } catch (const std::exception& error) {
-    return MakeFinished(Finished::OUTCOME_FAILED, observer.last_step(), error.what());
+    return MakeFinished(Finished::OUTCOME_FAILED, observer.last_step(),
+                        FaultText(error.what(), assignment.gpu_memory_bytes()));
   } catch (...) {
     return MakeFinished(Finished::OUTCOME_FAILED, observer.last_step(), "unknown exception");
   }
+}
+
+// What is wanted of the engine after `step`: behind the limit, at least a checkpoint and the end.
+Request RequestAfter(int64_t step, int64_t limit, Session& session) {
+  const Request requested = session.requested();
+  return limit > 0 && step >= limit ? std::max(requested, Request::kPause) : requested;
 }
 
 ExitCode CodeFor(const Finished& finished, StopCause cause) {
@@ -159,7 +176,10 @@ ExitCode RunAttempt(const AttemptArguments& arguments) {
   Session session(MakeSessionOptions(arguments, *token), spool->get());
   StopSignals signals([&session](int) { session.RequestStop(StopCause::kSignal, "SIGTERM"); });
   const absl::StatusOr<worker::v1::Assignment> assignment = session.WaitForAssignment();
-  SpoolObserver observer(spool->get(), [&session] { return session.requested(); });
+  const int64_t step_limit = assignment.ok() ? assignment->step_limit() : 0;
+  SpoolObserver observer(spool->get(), [&observer, &session, step_limit] {
+    return RequestAfter(observer.last_step(), step_limit, session);
+  });
   if (assignment.ok()) LogThreads(arguments, *assignment);
   const Finished finished =
       assignment.ok() ? TrainToTheEnd(*assignment, observer, session) : Stopped(0, session);

@@ -107,6 +107,7 @@ absl::StatusOr<TrainingSettings> SettingsFromAssignment(const worker::v1::Assign
   settings->resume_from = assignment.resume_from();
   settings->init_file = assignment.init_file();
   settings->text_file = assignment.text_file();
+  settings->step_limit = assignment.step_limit();
   // "gpu:1" is the only GPU that the trainer sees; the CPU has names of other forms.
   if (assignment.device().starts_with("gpu")) settings->device = "cuda";
   return settings;

@@ -46,8 +46,11 @@ class CudaDeviceImpl final : public Device {
     const cudaError_t status = cudaMalloc(&data, bytes > 0 ? bytes : 1);
     if (status == cudaErrorMemoryAllocation) {
       cudaGetLastError();  // forget it
-      throw std::runtime_error("out of GPU memory: asked for " + std::to_string(bytes >> 20) +
-                               " MiB");
+      size_t free = 0, total = 0;
+      Check(cudaMemGetInfo(&free, &total), "asking for free memory");
+      const auto mebibytes = [](size_t size) { return std::to_string(size >> 20) + " MiB"; };
+      throw std::runtime_error("out of GPU memory: asked for " + mebibytes(bytes) + "; " +
+                               mebibytes(free) + " of " + mebibytes(total) + " are free");
     }
     Check(status, "allocating memory");
     Check(cudaMemsetAsync(data, 0, bytes, stream), "clearing memory");

@@ -96,6 +96,7 @@ const Setting kFree[] = {
     NORMLAB_SETTING(keep_checkpoints),
     NORMLAB_SETTING(checkpoint_directory),
     NORMLAB_SETTING(resume_from),
+    NORMLAB_SETTING(step_limit),
 };
 
 #undef NORMLAB_SETTING

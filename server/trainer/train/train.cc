@@ -257,8 +257,9 @@ void Training::ObserveOutcome(int64_t step, const Outcome& outcome) {
 }
 
 bool Training::IsLookedInto(int64_t step) const {
-  return step == settings_.steps || ProbesDue(step) || diagnostics_.Due(step) ||
-         IsDue(settings_.validate_every, step) || IsDue(settings_.checkpoint_every, step);
+  return step == settings_.steps || step == settings_.step_limit || ProbesDue(step) ||
+         diagnostics_.Due(step) || IsDue(settings_.validate_every, step) ||
+         IsDue(settings_.checkpoint_every, step);
 }
 
 std::optional<Result> Training::GiveStep(int64_t step) {

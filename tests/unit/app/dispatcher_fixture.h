@@ -40,9 +40,16 @@ class DispatcherTest : public ::testing::Test {
 
   // A run with that on_interrupt.
   std::string AddRunWith(const std::string& on_interrupt) {
+    v1::RunSpec spec;
+    spec.set_on_interrupt(on_interrupt);
+    return AddRunWith(spec);
+  }
+  // A run with these settings.
+  std::string AddRunWith(const v1::RunSpec& spec, const std::string& name = "a run") {
     v1::Run run = runs_.MakeRun();
-    run.mutable_spec()->set_on_interrupt(on_interrupt);
-    run.mutable_effective_spec()->set_on_interrupt(on_interrupt);
+    run.set_display_name(name);
+    run.mutable_spec()->MergeFrom(spec);
+    run.mutable_effective_spec()->MergeFrom(spec);
     EXPECT_TRUE(
         runs_.store()
             .writer()

@@ -209,7 +209,7 @@ TEST_F(InterruptionTest, PausesBetweenTriesGrowAndOthersUseThem) {
   EXPECT_EQ(Relaunch(3).key.run, run);
 }
 
-TEST_F(InterruptionTest, ARestartedServerPausesAnew) {
+TEST_F(InterruptionTest, ARestartedServerKeepsThePause) {
   const std::string run = runs_.AddRun();
   Start();
   executor_->Exit(executor_->WaitForLaunch(1).key, Signal(SIGKILL));

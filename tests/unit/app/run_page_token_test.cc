@@ -34,6 +34,31 @@ TEST(RunPageTokenTest, KeepsEveryKindOfValueExactly) {
             std::string::npos);
 }
 
+TEST(RunPageTokenTest, KeepsTextsThatAreNotUtf8) {
+  RunListKey key = Key();
+  key.parts = {{0, std::string("a\xC3(\xFF\0b", 6)}};
+  const auto read = ReadPageToken("question", MakePageToken("question", key));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, key);
+}
+
+TEST(RunPageTokenTest, IsRefusedWithAnyOtherLetterInIt) {
+  const std::string token = MakePageToken("question", Key());
+  for (size_t i = 0; i < token.size(); ++i) {
+    for (const char letter : {'A', '-', '=', ' '}) {
+      std::string changed = token;
+      changed[i] = letter;
+      if (changed == token) continue;
+      const absl::Status status = ReadPageToken("question", changed).status();
+      EXPECT_TRUE(absl::IsInvalidArgument(status)) << changed;
+      EXPECT_THAT(status.message(), HasSubstr("page_token: ")) << changed;
+    }
+    EXPECT_FALSE(ReadPageToken("question", token.substr(0, i)).ok()) << i;
+  }
+  EXPECT_FALSE(ReadPageToken("question", token + "A").ok());
+  EXPECT_FALSE(ReadPageToken("question", token + "\n").ok());
+}
+
 TEST(RunPageTokenTest, OfAnotherQuestionIsRefused) {
   const absl::Status status = ReadPageToken("other", MakePageToken("question", Key())).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
@@ -41,12 +66,12 @@ TEST(RunPageTokenTest, OfAnotherQuestionIsRefused) {
 }
 
 TEST(RunPageTokenTest, WhatIsNoTokenIsRefused) {
-  for (const char* json :
-       {"", "{}", "[]", "[1,2]", "[\"a\"]", "[\"a\",\"b\"]", "null", "[",
-        "[\"a\",\"01ARZ3NDEKTSV4RRFFQ69G5FAV\",[0]]",
-        "[\"a\",\"01ARZ3NDEKTSV4RRFFQ69G5FAV\",[3,1]]",
-        "[\"a\",\"01ARZ3NDEKTSV4RRFFQ69G5FAV\",[0,{}]]", "[\"a\",\"01ARZ3NDEKTSV4RRFFQ69G5FAV\",1]",
-        "[\"a\",\"01ARZ3NDEKTSV4RRFFQ69G5FAV\",[1,2]]"}) {
+  for (const char* json : {"", "{}", "[]", "[1,2]", "[\"a\"]", "[\"a\",\"b\"]", "null", "[",
+                           "[\"a\",\"b\",\"01ARZ3NDEKTSV4RRFFQ69G5FAV\",[0]]",
+                           "[\"a\",\"b\",\"01ARZ3NDEKTSV4RRFFQ69G5FAV\",[3,1]]",
+                           "[\"a\",\"b\",\"01ARZ3NDEKTSV4RRFFQ69G5FAV\",[0,{}]]",
+                           "[\"a\",\"b\",\"01ARZ3NDEKTSV4RRFFQ69G5FAV\",1]",
+                           "[\"a\",\"b\",\"01ARZ3NDEKTSV4RRFFQ69G5FAV\",[1,2]]"}) {
     const absl::Status status = ReadPageToken("question", absl::WebSafeBase64Escape(json)).status();
     EXPECT_THAT(status.message(), HasSubstr("not one that this server gave")) << json;
   }

@@ -83,6 +83,34 @@ class FakeServer::Runs : public RunService::Service {
     return Status::OK;
   }
 
+  Status HoldRun(ServerContext*, const HoldRunRequest* request, Run* run) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    fake_.held.push_back(request->id());
+    run->set_id(request->id());
+    return Status::OK;
+  }
+
+  Status ReleaseRun(ServerContext*, const ReleaseRunRequest* request, Run* run) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    fake_.released.push_back(request->id());
+    run->set_id(request->id());
+    return Status::OK;
+  }
+
+  Status MoveRun(ServerContext*, const MoveRunRequest* request, Run* run) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    fake_.moved.push_back(*request);
+    run->set_id(request->id());
+    return Status::OK;
+  }
+
+  Status UpdateRun(ServerContext*, const UpdateRunRequest* request, Run* run) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    fake_.updated.push_back(*request);
+    *run = request->run();
+    return Status::OK;
+  }
+
   Status PauseRun(ServerContext*, const PauseRunRequest* request, Run* run) override {
     std::lock_guard<std::mutex> lock(fake_.mutex_);
     fake_.paused.push_back(request->id());
@@ -199,6 +227,29 @@ class FakeServer::Experiments : public ExperimentService::Service {
     return fake_.create_status;
   }
 
+  Status CancelExperiment(ServerContext*, const CancelExperimentRequest* request,
+                          Experiment* experiment) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    fake_.cancelled_experiments.push_back(request->id());
+    Fill(experiment);
+    return Status::OK;
+  }
+
+  // One a page.
+  Status ListExperiments(ServerContext*, const ListExperimentsRequest* request,
+                         ListExperimentsResponse* response) override {
+    std::lock_guard<std::mutex> lock(fake_.mutex_);
+    Experiment* experiment = response->add_experiments();
+    Fill(experiment);
+    if (!request->page_token().empty()) {
+      experiment->set_id("01JOTHER");
+      experiment->set_display_name("warmup");
+    } else {
+      response->set_next_page_token("second");
+    }
+    return Status::OK;
+  }
+
   Status GetExperiment(ServerContext*, const GetExperimentRequest*,
                        Experiment* experiment) override {
     std::lock_guard<std::mutex> lock(fake_.mutex_);
@@ -255,6 +306,9 @@ class FakeServer::Devices : public DeviceService::Service {
 };
 
 class FakeServer::Users : public UserService::Service {
+ public:
+  explicit Users(FakeServer& fake) : fake_(fake) {}
+
   Status GetMe(ServerContext* context, const GetMeRequest*, User* user) override {
     if (Status status = CheckToken(*context); !status.ok()) return status;
     user->set_name("owner");
@@ -268,13 +322,73 @@ class FakeServer::Users : public UserService::Service {
     response->set_url("http://127.0.0.1:8710/#login=abc");
     return Status::OK;
   }
+
+  Status CreateUser(ServerContext*, const CreateUserRequest* request,
+                    CreateUserResponse* response) override {
+    fake_.users_made.push_back(*request);
+    *response->mutable_user() = request->user();
+    response->set_token("token-of-" + request->user().name());
+    return Status::OK;
+  }
+
+  Status ListUsers(ServerContext*, const ListUsersRequest* request,
+                   ListUsersResponse* response) override {
+    User& ada = *response->add_users();
+    ada.set_name("ada");
+    ada.set_role("member");
+    ada.mutable_limits()->set_gpu_memory_bytes(int64_t{8} << 30);
+    if (!request->show_removed()) return Status::OK;
+    response->add_users()->set_name("bob");
+    response->mutable_users(1)->set_removed(true);
+    return Status::OK;
+  }
+
+  Status UpdateUser(ServerContext*, const UpdateUserRequest* request, User* user) override {
+    fake_.users_changed.push_back(*request);
+    *user = request->user();
+    return Status::OK;
+  }
+
+  Status DeleteUser(ServerContext*, const DeleteUserRequest* request,
+                    google::protobuf::Empty*) override {
+    fake_.users_removed.push_back(request->name());
+    return Status::OK;
+  }
+
+  Status RotateToken(ServerContext*, const RotateTokenRequest* request,
+                     RotateTokenResponse* response) override {
+    fake_.rotated.push_back(request->name());
+    response->set_token("new-token");
+    return Status::OK;
+  }
+
+  // 1500 lines in all.
+  Status ListAuditEvents(ServerContext*, const ListAuditEventsRequest* request,
+                         ListAuditEventsResponse* response) override {
+    fake_.audit_asked.push_back(*request);
+    int64_t id = request->page_token().empty() ? 1500 : std::stoll(request->page_token()) - 1;
+    for (int i = 0; i < request->page_size() && id > 0; ++i, --id) {
+      AuditEvent& event = *response->add_events();
+      event.set_id(id);
+      event.set_user("ada");
+      event.set_action("cancel");
+      event.set_run("01J0000000AAAAAAAAAAAAAAAA");
+      event.set_detail("running -> cancelling");
+      event.set_origin("unix socket");
+    }
+    if (id > 0) response->set_next_page_token(std::to_string(id + 1));
+    return Status::OK;
+  }
+
+ private:
+  FakeServer& fake_;
 };
 
 FakeServer::FakeServer()
     : run_service_(std::make_unique<Runs>(*this)),
       experiment_service_(std::make_unique<Experiments>(*this)),
       device_service_(std::make_unique<Devices>()),
-      user_service_(std::make_unique<Users>()) {
+      user_service_(std::make_unique<Users>(*this)) {
   std::string folder = "/tmp/normlab-client-XXXXXX";
   data_dir_ = ::mkdtemp(folder.data());
   std::filesystem::create_directory(data_dir_ / "sock");

@@ -51,11 +51,21 @@ class FakeServer {
   std::vector<normlab::v1::CreateExperimentRequest> experiments;
   std::vector<normlab::v1::WatchRunsRequest> watched;
   std::vector<std::string> cancelled;
+  std::vector<std::string> held;
+  std::vector<std::string> released;
+  std::vector<normlab::v1::MoveRunRequest> moved;
+  std::vector<normlab::v1::UpdateRunRequest> updated;
+  std::vector<std::string> cancelled_experiments;
   std::vector<std::string> paused;
   std::vector<std::string> resumed;
   std::vector<normlab::v1::RetryRunRequest> retried;
   grpc::Status retry_status;
   std::vector<std::string> probed;
+  std::vector<normlab::v1::CreateUserRequest> users_made;
+  std::vector<normlab::v1::UpdateUserRequest> users_changed;
+  std::vector<std::string> users_removed;
+  std::vector<std::string> rotated;
+  std::vector<normlab::v1::ListAuditEventsRequest> audit_asked;
 
  private:
   class Runs;

@@ -114,10 +114,10 @@ TEST_F(ProgramTest, UnknownOptionAndCommandAreUsageErrorsWithTheNearestName) {
 
 TEST_F(ProgramTest, EveryCommandHasHelpWithExamples) {
   for (const char* command :
-       {"article", "preset", "submit", "ls",     "show",   "watch", "probe", "pause",
-        "resume",  "retry",  "cancel", "rename", "label",  "note",  "pin",   "rm",
-        "prune",   "queue", "devices", "export", "plot",  "open",   "backup", "compact", "doctor",
-        "completion"}) {
+       {"article", "preset", "submit", "sweep",   "ls",      "show",   "watch",     "probe",
+        "pause",   "resume", "retry",  "cancel",  "rename",  "label",  "note",      "pin",
+        "rm",      "prune",  "queue",  "devices", "export",  "plot",   "open",      "login",
+        "logout",  "user",   "audit",  "backup",  "compact", "doctor", "completion"}) {
     EXPECT_EQ(Normlab({command, "--help"}), 0) << command;
     EXPECT_THAT(out_, HasSubstr("Examples:")) << command;
   }
@@ -249,8 +249,7 @@ TEST_F(ProgramTest, RetryGoesOnOrStartsAfresh) {
   EXPECT_THAT(out_, HasSubstr("queued"));
   EXPECT_EQ(Normlab({"retry", "pre", "--from-start"}), 0);
   EXPECT_TRUE(server_.retried[2].from_start());
-  server_.retry_status =
-      grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "run X has succeeded");
+  server_.retry_status = grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "run X has succeeded");
   EXPECT_EQ(Normlab({"retry", "pre"}), 4);
   EXPECT_THAT(err_, HasSubstr("has succeeded"));
 }
@@ -673,6 +672,7 @@ TEST_F(ProgramTest, CompletionKnowsCommandsSettingsAndChoices) {
     EXPECT_THAT(out_, HasSubstr("pre post")) << shell;
     EXPECT_THAT(out_, HasSubstr("article")) << shell;
     EXPECT_THAT(out_, HasSubstr("normlab preset --names")) << shell;
+    EXPECT_THAT(out_, HasSubstr(" learning_rate= ")) << shell;
   }
 }
 

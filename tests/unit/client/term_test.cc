@@ -83,6 +83,21 @@ TEST(TextTest, DurationsAreInWords) {
   EXPECT_EQ(DurationText(3600 * 3 + 300), "3 h 5 min");
 }
 
+TEST(TableTest, OptionalColumnsGoBeforeIdsAreCut) {
+  Table table({{"id"},
+               {"name", Align::kLeft, true},
+               {"rate", Align::kRight, false, true},
+               {"loss", Align::kRight},
+               {"user", Align::kLeft, false, true}});
+  table.Add({{"01J9ZKABCD"}, {"a name of twenty-two c"}, {"0.002"}, {"0.125"}, {"somebody"}});
+  const auto lines = [&](int width) { return table.Aligned(kPlain, width)[1]; };
+  EXPECT_EQ(lines(0), "01J9ZKABCD  a name of twenty-two c  0.002  0.125  somebody");
+  EXPECT_EQ(lines(52), "01J9ZKABCD  a name of twent…  0.002  0.125  somebody");
+  EXPECT_EQ(lines(44), "01J9ZKABCD  a name of twent…  0.002  0.125");
+  EXPECT_EQ(lines(36), "01J9ZKABCD  a name of twent…  0.125");
+  EXPECT_EQ(lines(26), "01J9ZKABCD  a name…  0.125");
+}
+
 TEST(TableTest, ShrinksTheNamedColumnToFit) {
   Table table({{"id"}, {"name", Align::kLeft, true}, {"loss", Align::kRight}});
   table.Add({{"01J"}, {"a very long name indeed"}, {"0.5"}});

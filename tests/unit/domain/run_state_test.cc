@@ -34,7 +34,7 @@ TEST(RunStateTest, EveryRunCanEnd) {
 TEST(RunStateTest, APausedOrInterruptedRunWaitsAgainAndNeverRunsWithoutWaiting) {
   EXPECT_TRUE(MayFollow(Run::STATE_PAUSED, Run::STATE_QUEUED));
   EXPECT_TRUE(MayFollow(Run::STATE_RUNNING, Run::STATE_QUEUED));
-  EXPECT_FALSE(MayFollow(Run::STATE_PAUSING, Run::STATE_QUEUED)) << "it becomes PAUSED";
+  EXPECT_TRUE(MayFollow(Run::STATE_PAUSING, Run::STATE_QUEUED)) << "to make room for another";
   EXPECT_FALSE(MayFollow(Run::STATE_CANCELLING, Run::STATE_QUEUED)) << "a cancel stands";
   for (const RunState to : {Run::STATE_STARTING, Run::STATE_RUNNING, Run::STATE_PAUSING,
                             Run::STATE_CANCELLING, Run::STATE_SUCCEEDED}) {
@@ -60,6 +60,15 @@ TEST(StateAfterTest, APauseIsNoEndUnlessTheRunWasCancelledMeanwhile) {
   EXPECT_EQ(StateAfter(end, false).state, Run::STATE_PAUSED);
   EXPECT_EQ(StateAfter(end, true).state, Run::STATE_CANCELLED);
   EXPECT_THAT(StateAfter(end, true).reason, HasSubstr("after step 17"));
+}
+
+TEST(StateAfterTest, ALimitEndsARunWithTheTrainersReason) {
+  AttemptEnd end;
+  end.outcome = Outcome::kLimit;
+  end.outcome_reason = "stopped behind step 100";
+  EXPECT_EQ(StateAfter(end, false).state, Run::STATE_TIMED_OUT);
+  EXPECT_EQ(StateAfter(end, false).reason, "stopped behind step 100");
+  EXPECT_FALSE(WasInterrupted(end));
 }
 
 TEST(InterruptedTest, AProcessThatWasKilledOrLostOrLeftAloneWas) {

@@ -349,11 +349,15 @@ TEST_F(LocalExecutorTest, AShepherdThatNobodyNotedIsFound) {
 TEST_F(LocalExecutorTest, AShepherdThatIsSlowToSayWhoItIsIsWaitedFor) {
   TrainerDoes("true");
   options_.shepherd_path = root_ / "slow";
+  // It keeps this pipe open: opened anew for the second line, it could still find who said the
+  // first, just before that one closes it.
+  const std::filesystem::path told = root_ / "told";
+  ASSERT_EQ(mkfifo(told.c_str(), 0600), 0);
   std::ofstream(options_.shepherd_path)
-      << "#!/bin/sh\necho ready > " << said_.string() << "\nread line < " << said_.string()
-      << "\necho '{\"pid\": 77, \"start_ticks\": 5, \"boot_id\": \"b\"}' > "
+      << "#!/bin/sh\necho ready > " << said_.string() << "\nexec <> " << told.string()
+      << "\nread line\necho '{\"pid\": 77, \"start_ticks\": 5, \"boot_id\": \"b\"}' > "
          "tmp; mv tmp shepherd.json\n"
-      << "read line < " << said_.string() << "\n";
+      << "read line\n";
   chmod(options_.shepherd_path.c_str(), 0700);
   auto executor = MakeExecutor();
   ASSERT_TRUE(executor->Launch(Request()).ok());
@@ -362,9 +366,9 @@ TEST_F(LocalExecutorTest, AShepherdThatIsSlowToSayWhoItIsIsWaitedFor) {
   executor = MakeExecutor();
   auto found =
       std::async(std::launch::async, [&] { return executor->FindShepherd(Request().directory); });
-  std::ofstream(said_) << "speak" << std::endl;
+  std::ofstream(told) << "speak" << std::endl;
   EXPECT_EQ(found.get().value_or(ProcessIdentity{}).pid, 77);
-  std::ofstream(said_) << "end" << std::endl;
+  std::ofstream(told) << "end" << std::endl;
 }
 
 TEST_F(LocalExecutorTest, AShepherdThatNeverSaysWhoItIsIsKilled) {

@@ -283,6 +283,19 @@ TEST_F(HttpRoutesTest, Experiments) {
   Fetch("POST", "/api/v1/experiments", R"({"runs":[{"spec":{"layers":1}},{"spec":{}}]})");
   EXPECT_EQ(created.experiment().runs_size(), 2);
   EXPECT_FALSE(created.has_overrides());
+  EXPECT_FALSE(created.validate_only());
+  Fetch("POST", "/api/v1/experiments?validate_only=true",
+        R"({"sweep":{"axes":[{"setting":"seed","range":{"minimum":1,"maximum":4,"count":4}}],
+                     "early_stop":{"steps":[40],"quantile":0.5}},
+            "priority":"low","held":true,"after":[{"run":"R","condition":"any"}],
+            "resources":{"exclusive":true}})");
+  EXPECT_EQ(created.experiment().sweep().axes(0).range().count(), 4);
+  EXPECT_EQ(created.experiment().sweep().early_stop().steps(0), 40);
+  EXPECT_EQ(created.priority(), "low");
+  EXPECT_TRUE(created.held());
+  EXPECT_EQ(created.after(0).condition(), "any");
+  EXPECT_TRUE(created.resources().exclusive());
+  EXPECT_TRUE(created.validate_only());
   EXPECT_EQ(Get("/api/v1/experiments/E2").json()["id"], "E2");
   EXPECT_EQ(Get("/api/v1/experiments?page_size=3").json()["nextPageToken"], "3");
 }
@@ -331,7 +344,8 @@ TEST_F(HttpRoutesTest, UserAndLogin) {
     response.mutable_user()->set_name("owner");
     return response;
   };
-  EXPECT_EQ(Get("/api/v1/me").json(), (json{{"name", "owner"}, {"role", "admin"}}));
+  EXPECT_EQ(Get("/api/v1/me").json(),
+            (json{{"name", "owner"}, {"role", "admin"}, {"removed", false}}));
   EXPECT_EQ(Fetch("POST", "/api/v1/login-codes").json()["code"], "the-code");
   const Response login = Fetch("POST", "/api/v1/login", R"({"code":"the-code"})");
   EXPECT_EQ(login.json()["token"], "fresh");

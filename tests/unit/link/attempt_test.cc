@@ -153,6 +153,30 @@ TEST_F(AttemptTest, PauseWritesACheckpointAndTheNextAttemptGoesOnFromIt) {
   EXPECT_EQ(records.back().finished().outcome(), Finished::OUTCOME_SUCCEEDED);
 }
 
+TEST_F(AttemptTest, AStepLimitEndsItBehindThatStepWithACheckpoint) {
+  StartServer(500);
+  server_->set_step_limit(100);
+  Launch();
+  EXPECT_EQ(WaitForExit().exit_code, kExitEnded);
+  const std::vector<Record> records = AllRecords();
+  EXPECT_EQ(LastStep(records), 100);
+  EXPECT_EQ(records[records.size() - 2].checkpoint().step(), 100);
+  EXPECT_EQ(records.back().finished().outcome(), Finished::OUTCOME_LIMIT);
+  EXPECT_EQ(records.back().finished().last_step(), 100);
+  EXPECT_EQ(records.back().finished().reason(),
+            "stopped behind step 100, its step_limit, of 500");
+}
+
+TEST_F(AttemptTest, AStepLimitOfTheLastStepLimitsNothing) {
+  for (const int64_t limit : {500, 501}) {
+    StartServer(500);
+    server_->set_step_limit(limit);
+    limit == 500 ? Launch() : LaunchNext();
+    EXPECT_EQ(WaitForExit().exit_code, kExitEnded);
+    EXPECT_EQ(AllRecords().back().finished().outcome(), Finished::OUTCOME_SUCCEEDED) << limit;
+  }
+}
+
 TEST_F(AttemptTest, AProbeBringsAnotherSeriesInTheNextStepOnlyAndTrainingGoesOn) {
   setenv("NORMLAB_FAKE_ENGINE", "hang_at=300", 1);
   StartServer(500);

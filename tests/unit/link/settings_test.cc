@@ -74,7 +74,8 @@ v1::RunSpec EffectiveSpec() {
   learning_rate, schedule, warmup_steps, learning_rate_floor, beta1, beta2, epsilon, \
   weight_decay, decay_parameters, clip_norm, seed, precision, threads, \
   stop_on_non_finite, device, cuda_graph, diagnose_every, diagnose_tensors, probe_every, \
-  checkpoint_every, checkpoint_seconds, keep_checkpoints, checkpoint_directory, resume_from
+  checkpoint_every, checkpoint_seconds, keep_checkpoints, checkpoint_directory, resume_from, \
+  step_limit
 // clang-format on
 
 template <typename... Members>
@@ -132,9 +133,10 @@ TEST(SettingsTest, EveryFieldOfTheSpecReachesAMemberOfItsOwn) {
     EXPECT_EQ(taken[changes[0]], "") << field->name() << " goes where another one goes";
     taken[changes[0]] = field->name();
   }
-  // The files are named by the assignment, not by the spec, and the device is chosen by it.
+  // The files are named by the assignment, not by the spec, and the device is chosen by it, as is
+  // the step at which a limit is reached.
   const auto given = testing::AnyOf("init_file", "text_file", "checkpoint_directory", "resume_from",
-                                    "device");
+                                    "device", "step_limit");
   for (size_t i = 0; i < taken.size(); ++i) {
     if (!taken[i].empty()) continue;
     EXPECT_THAT(MemberNames()[i], given) << "a member of TrainingSettings has no field";

@@ -18,11 +18,11 @@ TEST(InventoryTest, TheSmallestQuotaOnTheWayUpCounts) {
 }
 
 TEST(InventoryTest, ThereIsAlwaysASlotAndOneForEachUsableCore) {
-  const std::vector<Device> devices = FindDevices(0);
+  const std::vector<Device> devices = CpuSlots(0);
   ASSERT_FALSE(devices.empty());
   EXPECT_EQ(devices[0].id, "cpu:0");
   EXPECT_GE(UsableMemory(), int64_t{1} << 20);
-  EXPECT_EQ(FindDevices(1)[0].kind, DeviceKind::kCpu);
+  EXPECT_EQ(CpuSlots(1)[0].kind, DeviceKind::kCpu);
 }
 
 }  // namespace

@@ -14,8 +14,10 @@ namespace normlab::storage {
 namespace {
 
 using fakes::StoredRuns;
-using ::testing::ElementsAre;
+using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using ::testing::StartsWith;
 
 absl::Status Delete(StoredRuns& runs, const std::string& run) {
   return runs.store().writer().Write(
@@ -102,6 +104,34 @@ TEST(RunDeletionTest, LeavesNoRowOfTheRunInAnyTable) {
   EXPECT_EQ(at_once.at("garbage"), 2);
   EXPECT_GE(Sweep(runs, 100), 10);
   EXPECT_EQ(Rows(runs), before);
+}
+
+// What SQLite goes through for a statement, and for the references to what it deletes.
+std::vector<std::string> PlanOf(StoredRuns& runs, const std::string& sql) {
+  std::vector<std::string> plan;
+  EXPECT_TRUE(runs.store()
+                  .writer()
+                  .Write([&](WriteContext& context) {
+                    Statement select = context.database.Once("EXPLAIN QUERY PLAN " + sql);
+                    while (select.Step()) plan.push_back(select.Text(3));
+                    return select.status();
+                  })
+                  .ok());
+  return plan;
+}
+
+TEST(RunDeletionTest, LooksThroughNoTableOfAllRuns) {
+  StoredRuns runs;
+  const std::vector<std::string> statements = {"DELETE FROM series WHERE attempt = 1",
+                                               "DELETE FROM attempts WHERE run = 'a'",
+                                               "DELETE FROM runs WHERE id = 'a'"};
+  for (const std::string& sql : statements) {
+    EXPECT_THAT(PlanOf(runs, sql), Each(StartsWith("SEARCH "))) << sql;
+  }
+  // References are in the plan: attempts by the one they went on from, series by their attempt.
+  EXPECT_THAT(
+      PlanOf(runs, statements[1]),
+      IsSupersetOf({HasSubstr("(resumed_from=?)"), HasSubstr("series"), HasSubstr("(run=?)")}));
 }
 
 TEST(RunDeletionTest, GoesOnAfterARestart) {
