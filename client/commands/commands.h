@@ -36,6 +36,7 @@ void AddPlot(CLI::App& program, Context& context);
 void AddPreset(CLI::App& program, Context& context);
 void AddProbe(CLI::App& program, Context& context);
 void AddPrune(CLI::App& program, Context& context);
+void AddQueue(CLI::App& program, Context& context);
 void AddRename(CLI::App& program, Context& context);
 void AddResume(CLI::App& program, Context& context);
 void AddRetry(CLI::App& program, Context& context);

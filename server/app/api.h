@@ -150,6 +150,7 @@ class Api {
   virtual absl::StatusOr<v1::ListPresetsResponse> ListPresets(const Principal&) = 0;
 
   virtual absl::StatusOr<v1::ListDevicesResponse> ListDevices(const Principal&) = 0;
+  virtual absl::StatusOr<v1::Queue> GetQueue(const Principal&, const v1::GetQueueRequest&) = 0;
   virtual absl::StatusOr<v1::Device> UpdateDevice(const Principal&,
                                                   const v1::UpdateDeviceRequest&) = 0;
 

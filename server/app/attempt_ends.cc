@@ -12,6 +12,7 @@
 #include "server/base/log.h"
 #include "server/base/spool.h"
 #include "server/base/strings.h"
+#include "server/domain/priority.h"
 #include "server/domain/run_state.h"
 #include "server/storage/runs.h"
 
@@ -115,8 +116,15 @@ absl::Status Dispatcher::RecoverOne(const v1::Run& run) {
     return absl::OkStatus();
   }
   if (!shepherd) return Requeue(attempt, "");
-  options_.devices->Take({.run = run.id(), .name = run.display_name(), .user = run.user()},
-                         scheduler::SplitDevices(attempt.device));
+  options_.devices->Take(
+      {.run = run.id(),
+       .name = run.display_name(),
+       .user = run.user(),
+       .priority = domain::PriorityNumber(run.priority()).value_or(0),
+       .preemptible = run.effective_spec().preemptible(),
+       .exclusive = attempt.exclusive,
+       .memory_bytes = attempt.gpu_memory_bytes},
+      scheduler::SplitDevices(attempt.device));
   status = executor_->Adopt(key, *shepherd, DirectoryOf(attempt));
   if (!status.ok()) return status;
   LogInfo("run taken over", {{"run", run.id()},

@@ -27,16 +27,14 @@ using storage::RunControl;
 using storage::WriteContext;
 
 constexpr int kTokenBytes = 32;
-constexpr int kLookAhead = 200;  // queued runs looked at in one round
-constexpr int kExplained = 50;   // queued runs whose wait reason is kept up to date
-constexpr std::chrono::milliseconds kRetry(500);        // of a write that failed
-constexpr std::chrono::milliseconds kStartRetry(2000);  // of a start that failed
-constexpr uint64_t kRoomForStart = 16 << 20;            // bytes: a spool and some rows
+constexpr std::chrono::milliseconds kRetry(500);  // of a write that failed
 
 }  // namespace
 
 Dispatcher::Dispatcher(storage::Store& store, Options options)
-    : store_(store), options_(std::move(options)) {
+    : store_(store),
+      options_(std::move(options)),
+      queue_(store, *options_.devices, options_.progress, *options_.clock) {
   executor_ = options_.make_executor(
       [this](const executor::AttemptKey& key, const executor::ExitReport& report) {
         MutexLock lock(mutex_);
@@ -69,6 +67,7 @@ absl::Status Dispatcher::Start() {
   for (const v1::Run& run : *active) {
     if (absl::Status status = RecoverOne(run); !status.ok()) return status;
   }
+  if (absl::Status status = queue_.Load(); !status.ok()) return status;
   thread_ = std::thread([this] { Loop(); });
   return absl::OkStatus();
 }
@@ -84,6 +83,7 @@ void Dispatcher::Stop() {
 }
 
 void Dispatcher::Wake() {
+  queue_.NoteChange();
   MutexLock lock(mutex_);
   work_ = true;
   ready_.NotifyAll();
@@ -136,13 +136,14 @@ bool Dispatcher::WaitForWork(std::deque<Exit>& exits) {
 std::optional<std::chrono::milliseconds> Dispatcher::IdleTime(bool has_exits) const {
   if (has_exits) return kRetry;
   std::optional<std::chrono::milliseconds> idle;
-  if (start_again_) idle = kStartRetry;
   const auto now = options_.clock->Now();
   const auto until = [&](std::chrono::steady_clock::time_point time) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - now);
     const auto wait = std::max(left, std::chrono::milliseconds(1));
     idle = idle ? std::min(*idle, wait) : wait;
   };
+  if (start_again_) until(start_not_before_);
+  if (note_again_) until(note_not_before_);
   for (const auto& [run, time] : held_back_) until(time);
   for (const auto& [attempt, timers] : timers_) {
     if (timers.time_out) until(*timers.time_out);
@@ -173,94 +174,23 @@ void Dispatcher::ReadHeldBack() {
 
 bool Dispatcher::IsHeldBack(const std::string& run) const { return held_back_.contains(run); }
 
-// Whatever it was that failed is not for ever, and not to be tried in a tight loop.
-void Dispatcher::TryStartingLater() {
-  start_again_ = true;
-  start_not_before_ = options_.clock->Now() + kStartRetry;
-}
-
 bool Dispatcher::StartsNothing() {
   MutexLock lock(mutex_);
   return starts_nothing_;
 }
 
-void Dispatcher::StartQueued() {
-  if (StartsNothing()) return;
-  if (start_again_ && options_.clock->Now() < start_not_before_) return;
-  std::vector<scheduler::QueuedRun> queue;
-  const absl::Status status = store_.Read([&](storage::Database& database) {
-    absl::StatusOr<std::vector<storage::QueuedRow>> rows = storage::ReadQueue(database, kLookAhead);
-    if (!rows.ok()) return rows.status();
-    const auto unmet = storage::UnmetDependencies(database);
-    if (!unmet.ok()) return unmet.status();
-    for (storage::QueuedRow& row : *rows) {
-      if (IsHeldBack(row.id) || unmet->contains(row.id)) continue;
-      queue.push_back(
-          {std::move(row.id), std::move(row.display_name), std::move(row.device), row.threads});
-    }
-    return absl::OkStatus();
-  });
-  if (!status.ok()) {
-    LogError("the queue could not be read", {{"error", std::string(status.message())}});
-    TryStartingLater();
-    return;
-  }
-  start_again_ = false;
-  scheduler::Plan plan = scheduler::MakePlan(queue, options_.devices->Devices());
-  std::string reason;
-  if (!plan.start.empty() && !HasDiskSpace(reason)) {
-    for (const scheduler::Placement& placement : plan.start) {
-      plan.wait.insert(plan.wait.begin(), {placement.run, reason});
-    }
-    plan.start.clear();
-    TryStartingLater();
-  }
-  for (const scheduler::Placement& placement : plan.start) StartOne(placement);
-  NoteWaiting(plan.wait);
-}
-
-bool Dispatcher::HasDiskSpace(std::string& reason) const {
-  std::error_code error;
-  const std::filesystem::space_info space = std::filesystem::space(options_.data_dir, error);
-  if (error || space.available >= kRoomForStart) return true;
-  reason = StrCat("waits for disk space: ", space.available >> 20, " MiB are free in ",
-                  options_.data_dir.string(), " and a run needs ", kRoomForStart >> 20);
-  return false;
-}
-
-void Dispatcher::NoteWaiting(const std::vector<scheduler::Waiting>& waiting) {
-  std::map<std::string, std::string> now;
-  for (const scheduler::Waiting& one : waiting) {
-    if (now.size() == kExplained) break;
-    now[one.run] = one.reason;
-    const auto before = wait_reasons_.find(one.run);
-    if (before != wait_reasons_.end() && before->second == one.reason) continue;
-    store_.writer().Submit(
-        [one](WriteContext& context) {
-          return storage::UpdateRun(context, one.run, [&](v1::Run& run) {
-            if (run.state() != v1::Run::STATE_QUEUED) {
-              return absl::FailedPreconditionError("it waits no longer");
-            }
-            run.set_wait_reason(StrCat(WhyItWasStopped(context.database, one.run), one.reason));
-            return absl::OkStatus();
-          });
-        },
-        nullptr);
-  }
-  wait_reasons_ = std::move(now);
-}
-
 // --- starting ---
 
 void Dispatcher::StartOne(const scheduler::Placement& placement) {
-  options_.devices->Take({.run = placement.run, .name = placement.name}, placement.devices);
+  options_.devices->Take(placement.lease, placement.devices);
+  wait_reasons_.erase(placement.run);
   AttemptRow attempt;
   const std::string token = RandomHex(kTokenBytes);
   std::optional<double> seconds_left;
   const absl::Status status = CreateAttempt(placement, token, attempt, seconds_left);
   if (status.ok()) {
     if (seconds_left) WatchTime(attempt, *seconds_left);
-    Launch(attempt, token, static_cast<int64_t>(placement.devices.size()));
+    Launch(attempt, token, placement.threads);
     return;
   }
   // Cancelled meanwhile is normal.
@@ -280,6 +210,8 @@ absl::Status Dispatcher::CreateAttempt(const scheduler::Placement& placement,
     row.run = placement.run;
     row.device = scheduler::JoinDevices(placement.devices);
     row.token_sha256 = Sha256Hex(token);
+    row.gpu_memory_bytes = placement.lease.memory_bytes;
+    row.exclusive = placement.lease.exclusive;
     const absl::StatusOr<v1::Run> read = storage::ReadRun(context.database, placement.run);
     if (!read.ok()) return read.status();
     // Held, or made to wait for another run, since it was chosen.

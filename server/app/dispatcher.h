@@ -21,7 +21,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "normlab/worker/v1/worker.pb.h"
+#include "server/app/progress_board.h"
 #include "server/app/run_files.h"
+#include "server/app/run_queue.h"
 #include "server/base/clock.h"
 #include "server/base/mutex.h"
 #include "server/domain/actor.h"
@@ -46,6 +48,7 @@ class Dispatcher {
     // For a trainer that the server stops, not a person, to write its checkpoint.
     std::chrono::milliseconds checkpoint_grace = std::chrono::seconds(60);
     const Clock* clock = nullptr;
+    const ProgressBoard* progress = nullptr;  // of runs that train; may be null
   };
   Dispatcher(storage::Store& store, Options options);
   ~Dispatcher();
@@ -62,6 +65,9 @@ class Dispatcher {
 
   // Something may be startable. Any thread.
   void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Who waits, for what, and how long. Any thread.
+  RunQueue& queue() { return queue_; }
 
   // In run_requests.cc. Each notes in the audit who asked, and waits for the commit; NOT_FOUND when
   // there is no such run, FAILED_PRECONDITION with a sentence when it is not in a state for that.
@@ -129,15 +135,20 @@ class Dispatcher {
   bool WaitForWork(std::deque<Exit>& exits);
   bool StartsNothing() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::vector<v1::Run>> ReadActive();
+  // In queue_rounds.cc: what becomes of the runs that wait.
   void StartQueued();
+  // Makes a run give its devices to another one.
+  void MakeWay(const scheduler::Preemption& preemption);
+  bool HasDiskSpace(std::string& reason) const;
+  void TryStartingLater();
+  void NoteWaiting();
+  void StoreReasons(const std::map<std::string, std::string>& reasons);
+
   void StartOne(const scheduler::Placement& placement);
   absl::Status CreateAttempt(const scheduler::Placement& placement, const std::string& token,
                              storage::AttemptRow& attempt, std::optional<double>& seconds_left);
   void Launch(const storage::AttemptRow& attempt, const std::string& token, int64_t threads);
   void FailStart(const storage::AttemptRow& attempt, const absl::Status& status);
-  bool HasDiskSpace(std::string& reason) const;
-  void TryStartingLater();
-  void NoteWaiting(const std::vector<scheduler::Waiting>& waiting);
 
   // In run_requests.cc:
   using RunChange = std::function<absl::Status(v1::Run&, storage::RunControl&)>;
@@ -199,6 +210,7 @@ class Dispatcher {
 
   storage::Store& store_;
   const Options options_;
+  RunQueue queue_;
   std::unique_ptr<executor::Executor> executor_;
 
   mutable Mutex mutex_;
@@ -213,6 +225,8 @@ class Dispatcher {
   std::map<std::string, std::string> wait_reasons_;  // as last written
   bool start_again_ = false;                         // something could not be started for now,
   std::chrono::steady_clock::time_point start_not_before_{};  // and is not tried again before this
+  bool note_again_ = false;  // reasons may have changed that are not yet written,
+  std::chrono::steady_clock::time_point note_not_before_{};  // and are not before this
   std::map<std::string, std::chrono::steady_clock::time_point> held_back_;  // by run, until when
   std::thread thread_;
 };

@@ -27,4 +27,10 @@ void ProgressBoard::Complete(v1::Run& run) const {
                                  progress.steps_per_second());
 }
 
+double ProgressBoard::StepsPerSecond(const std::string& run) const {
+  MutexLock lock(mutex_);
+  const auto found = progress_.find(run);
+  return found == progress_.end() ? 0 : found->second.steps_per_second();
+}
+
 }  // namespace normlab::app

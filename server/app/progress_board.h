@@ -17,6 +17,8 @@ class ProgressBoard {
   void Note(const std::vector<domain::EventPtr>& events) ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds speed and remaining time to a run that is being trained.
   void Complete(v1::Run& run) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // 0 while unknown.
+  double StepsPerSecond(const std::string& run) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   mutable Mutex mutex_;

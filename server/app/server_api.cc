@@ -145,7 +145,7 @@ absl::StatusOr<v1::Run> ServerApi::GetRun(const Principal&, const v1::GetRunRequ
     return run.status();
   });
   if (!status.ok()) return status;
-  parts_.progress.Complete(*run);
+  Complete(*run);
   return run;
 }
 

@@ -93,6 +93,7 @@ class ServerApi : public Api {
       const Principal&, const v1::ListExperimentsRequest&) override;
   absl::StatusOr<v1::ListPresetsResponse> ListPresets(const Principal&) override;
   absl::StatusOr<v1::ListDevicesResponse> ListDevices(const Principal&) override;
+  absl::StatusOr<v1::Queue> GetQueue(const Principal&, const v1::GetQueueRequest&) override;
   absl::StatusOr<v1::Device> UpdateDevice(const Principal&,
                                           const v1::UpdateDeviceRequest&) override;
   absl::StatusOr<v1::User> GetMe(const Principal&) override;
@@ -168,6 +169,9 @@ class ServerApi : public Api {
                                       const std::function<std::string(size_t)>& prefix);
   // Whether one more run of the user of `run` may be in the queue.
   absl::Status CheckQueueLimitOf(const std::string& run);
+
+  // What only this server knows of a run: speed, place in the queue.
+  void Complete(v1::Run& run);
 
   const Parts parts_;
   const std::chrono::steady_clock::time_point started_;

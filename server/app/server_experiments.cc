@@ -219,7 +219,7 @@ absl::StatusOr<v1::Experiment> ServerApi::GetExperiment(const Principal&,
     return experiment.status();
   });
   if (!status.ok()) return status;
-  for (v1::Run& run : *experiment->mutable_runs()) parts_.progress.Complete(run);
+  for (v1::Run& run : *experiment->mutable_runs()) Complete(run);
   return experiment;
 }
 

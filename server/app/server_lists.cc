@@ -71,7 +71,7 @@ absl::StatusOr<v1::ListRunsResponse> ServerApi::ListRuns(const Principal&,
     return absl::OkStatus();
   });
   if (!status.ok()) return status;
-  for (v1::Run& run : *response.mutable_runs()) parts_.progress.Complete(run);
+  for (v1::Run& run : *response.mutable_runs()) Complete(run);
   return response;
 }
 

@@ -68,7 +68,7 @@ absl::StatusOr<v1::Run> ServerApi::ChangeQueued(
   if (!status.ok()) return status;
   LogInfo("queue changed", {{"run", id}, {"by", principal.user}, {"what", std::string(what)}});
   parts_.dispatcher.Wake();
-  parts_.progress.Complete(*changed);
+  Complete(*changed);
   return changed;
 }
 

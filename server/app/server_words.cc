@@ -121,7 +121,7 @@ absl::StatusOr<v1::Run> ServerApi::UpdateRun(const Principal& principal,
   });
   if (!status.ok()) return status;
   if (!queue.empty()) parts_.dispatcher.Wake();
-  parts_.progress.Complete(*changed);
+  Complete(*changed);
   return changed;
 }
 

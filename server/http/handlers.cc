@@ -230,6 +230,14 @@ absl::StatusOr<Answer> ListDevices(const Call& call) {
   return Resource(call.api.ListDevices(call.who));
 }
 
+absl::StatusOr<Answer> GetQueue(const Call& call) {
+  v1::GetQueueRequest request;
+  Query query(call.target.parameters);
+  request.set_page_size(query.Int32("page_size"));
+  if (absl::Status status = query.Done(); !status.ok()) return status;
+  return Resource(call.api.GetQueue(call.who, request));
+}
+
 // The id is in the body: those of devices have colons, like verbs in paths.
 absl::StatusOr<Answer> UpdateDevice(const Call& call) {
   if (absl::Status status = NoParameters(call); !status.ok()) return status;

@@ -34,6 +34,7 @@ absl::StatusOr<Answer> CancelExperiment(const Call& call);
 absl::StatusOr<Answer> ListPresets(const Call& call);
 
 absl::StatusOr<Answer> ListDevices(const Call& call);
+absl::StatusOr<Answer> GetQueue(const Call& call);
 absl::StatusOr<Answer> UpdateDevice(const Call& call);
 absl::StatusOr<Answer> GetStorage(const Call& call);
 absl::StatusOr<Answer> Settings(const Call& call);

@@ -35,6 +35,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/api/v1/experiments/*:cancel", CancelExperiment},
     {"GET", "/api/v1/presets", ListPresets},
     {"GET", "/api/v1/devices", ListDevices},
+    {"GET", "/api/v1/queue", GetQueue},
     {"PATCH", "/api/v1/devices", UpdateDevice},
     {"GET", "/api/v1/users", ListUsers},
     {"POST", "/api/v1/users", CreateUser},

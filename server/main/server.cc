@@ -198,6 +198,7 @@ absl::Status Server::StartParts() {
   options.files = files_.get();
   if (auto status = StartDevices(); !status.ok()) return status;
   options.devices = devices_.get();
+  options.progress = &progress_;
   options.clock = &clock_;
   options.cancel_grace = Milliseconds(config_.cancel_grace_seconds);
   options.checkpoint_grace = Milliseconds(config_.checkpoint_grace_seconds);

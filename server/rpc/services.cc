@@ -160,6 +160,7 @@ class DeviceServiceImpl final : public v1::DeviceService::CallbackService {
  public:
   explicit DeviceServiceImpl(Api& api) : api_(api) {}
   NORMLAB_UNARY_EMPTY(ListDevices, ListDevicesRequest, ListDevicesResponse)
+  NORMLAB_UNARY(GetQueue, GetQueueRequest, Queue)
   NORMLAB_UNARY(UpdateDevice, UpdateDeviceRequest, Device)
 
  private:

@@ -7,39 +7,41 @@
 #include <vector>
 
 #include "server/scheduler/device.h"
+#include "server/scheduler/snapshot.h"
 
 namespace normlab::scheduler {
-
-struct QueuedRun {
-  std::string id;
-  std::string name;
-  std::string device;  // auto, cpu, gpu or a device id
-  int64_t threads = 1;
-};
 
 struct Placement {
   std::string run;
   std::string name;
-  std::vector<std::string> devices;  // ids to lease, one for each thread
+  std::vector<std::string> devices;  // ids to lease: CPU slots, one for each thread, or GPUs
+  Lease lease = {};                  // what is to be noted on each
+  int64_t threads = 1;               // that it trains with
 };
 
-struct Waiting {
+// A running run that is to be paused, so that another one can start.
+struct Preemption {
   std::string run;
-  std::string reason;
+  std::string for_run;  // id
+  std::string for_name;
 };
 
 struct Plan {
-  std::vector<Placement> start;
-  std::vector<Waiting> wait;
+  std::vector<Placement> start;  // in this order
+  std::vector<Preemption> preempt;
 };
 
-// Places `queue`, in order, on the free devices. A run that does not fit holds back the runs
-// behind it that want the same kind of device, so that no wide run waits for ever.
-Plan MakePlan(const std::vector<QueuedRun>& queue, const std::vector<Device>& devices);
+// Who starts now, and who is paused for whom (allocation.h has the rules).
+Plan MakePlan(const Snapshot& snapshot);
+
+// False when no plan could start or pause anything, whoever waits: every device is taken, for good.
+bool MayStartAny(const std::vector<Device>& devices);
 
 // Why a run that asks for `device` and `threads` can never run on these devices; empty if it can.
 std::string WhyNever(const std::string& device, int64_t threads,
                      const std::vector<Device>& devices);
+// The same for all that it asks for.
+std::string WhyNever(const QueuedRun& run, const std::vector<Device>& devices);
 
 // "cpu:0,cpu:1", as an attempt's device, and back.
 std::string JoinDevices(const std::vector<std::string>& ids);

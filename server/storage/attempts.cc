@@ -18,7 +18,7 @@ using google::protobuf::util::TimeUtil;
   "last_step, persisted_sequence, outcome, outcome_reason, shepherd_pid, shepherd_start_ticks, " \
   "shepherd_boot_id, started_sequence, checkpoint_step, checkpoint_file, checkpoint_bytes, "     \
   "earlier_checkpoint_step, earlier_checkpoint_file, run_seconds, end_reason, interrupted, "     \
-  "abandoned, resumed_from_file, "                                                               \
+  "abandoned, resumed_from_file, gpu_memory_bytes, exclusive, "                                  \
   "(SELECT number FROM attempts AS origin WHERE origin.id = attempts.resumed_from)"
 
 AttemptRow AttemptOf(const Statement& row) {
@@ -50,7 +50,9 @@ AttemptRow AttemptOf(const Statement& row) {
   attempt.interrupted = row.Integer(24) != 0;
   attempt.abandoned = row.Integer(25) != 0;
   attempt.resumed_from_file = row.Text(26);
-  attempt.resumed_from_attempt = static_cast<int32_t>(row.MaybeInteger(27).value_or(0));
+  attempt.gpu_memory_bytes = row.Integer(27);
+  attempt.exclusive = row.Integer(28) != 0;
+  attempt.resumed_from_attempt = static_cast<int32_t>(row.MaybeInteger(29).value_or(0));
   return attempt;
 }
 
@@ -88,8 +90,8 @@ absl::StatusOr<AttemptRow> InsertAttempt(WriteContext& context, AttemptRow attem
   attempt.directory = StrCat("attempts/", attempt.run, "-", attempt.number);
   Statement insert = context.database.Prepared(
       "INSERT INTO attempts (run, number, device, directory, token_sha256, resumed_from_step, "
-      "start_time, started_sequence, resumed_from, resumed_from_file) "
-      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) RETURNING id");
+      "start_time, started_sequence, resumed_from, resumed_from_file, gpu_memory_bytes, "
+      "exclusive) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) RETURNING id");
   insert.Bind(1, attempt.run);
   insert.Bind(2, int64_t{attempt.number});
   insert.Bind(3, attempt.device);
@@ -100,6 +102,8 @@ absl::StatusOr<AttemptRow> InsertAttempt(WriteContext& context, AttemptRow attem
   insert.Bind(8, static_cast<int64_t>(attempt.started_sequence));
   insert.Bind(9, *origin);
   insert.Bind(10, attempt.resumed_from_file);
+  insert.Bind(11, attempt.gpu_memory_bytes);
+  insert.Bind(12, int64_t{attempt.exclusive});
   if (!insert.Step()) return insert.status();
   attempt.id = insert.Integer(0);
   if (absl::Status status = insert.Run(); !status.ok()) return status;

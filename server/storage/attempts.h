@@ -48,6 +48,8 @@ struct AttemptRow {
   std::string end_reason;
   bool interrupted = false;  // its processes were killed or lost, through no fault of the run
   bool abandoned = false;    // the next attempt starts afresh
+  int64_t gpu_memory_bytes = 0;  // of each GPU, that it may use; 0 on CPUs
+  bool exclusive = false;        // it has its GPUs for itself
 };
 
 // Inserts an attempt; number and id are given by this, and returned. The run's progress and summary

@@ -1,28 +1,151 @@
 #include "server/storage/queue.h"
 
+#include <algorithm>
+#include <map>
+#include <utility>
+
 #include "normlab/v1/run.pb.h"
 
 namespace normlab::storage {
+namespace {
 
-absl::StatusOr<std::vector<QueuedRow>> ReadQueue(Database& database, int64_t limit) {
-  // The state stands as a number in the text, as the index has it. proto3 JSON has 64-bit numbers
-  // as texts.
+// By queued run: the name of the first run that it must wait for. One that must have succeeded and
+// has not is among them: whoever waits for it never starts.
+absl::StatusOr<std::map<std::string, std::string>> ReadUnmet(Database& database) {
   Statement select = database.Prepared(
-      "SELECT id, display_name, device, "
-      "CAST(json_extract(effective_spec, '$.threads') AS INTEGER) "
-      "FROM (SELECT id FROM runs INDEXED BY runs_in_queue WHERE state = 1 AND held = 0 "
-      "      ORDER BY priority DESC, queue_rank, id LIMIT ?1) "
-      "JOIN runs USING (id) JOIN run_specs ON run_specs.run = id "
-      "ORDER BY priority DESC, queue_rank, id");
-  static_assert(v1::Run::STATE_QUEUED == 1);
-  select.Bind(1, limit);
+      "SELECT waiting.id, other.display_name FROM runs AS waiting "
+      "CROSS JOIN run_dependencies ON run = waiting.id "
+      "CROSS JOIN runs AS other ON other.id = after "
+      "WHERE waiting.state = ?1 AND (other.state < ?2 OR (condition = 'ok' AND other.state > ?2)) "
+      "ORDER BY waiting.id, other.id");
+  select.Bind(1, int64_t{v1::Run::STATE_QUEUED});
+  select.Bind(2, int64_t{v1::Run::STATE_SUCCEEDED});
+  std::map<std::string, std::string> unmet;
+  while (select.Step()) unmet.try_emplace(select.Text(0), select.Text(1));
+  if (!select.status().ok()) return select.status();
+  return unmet;
+}
+
+// Settings, by their rows: no JSON is read.
+#define NORMLAB_SETTING(name, otherwise)                                      \
+  "coalesce((SELECT value FROM run_settings WHERE run_settings.name = '" name \
+  "' AND "                                                                    \
+  "run = runs.id), " otherwise ")"
+
+double RealOr0(const Statement& row, int column) {
+  return row.IsNull(column) ? 0 : row.Real(column);
+}
+
+#define NORMLAB_USED                                                               \
+  "SELECT attempts.id, run, user_name, attempts.device, attempts.start_time, "     \
+  "attempts.end_time, run_seconds, last_step - resumed_from_step, flops_per_step " \
+  "FROM attempts JOIN runs ON runs.id = run"
+
+absl::StatusOr<std::vector<UsedRow>> UsedRows(Statement select) {
+  std::vector<UsedRow> used;
+  while (select.Step()) {
+    UsedRow row;
+    row.attempt = select.Integer(0);
+    row.run = select.Text(1);
+    row.user = select.Text(2);
+    row.device = select.Text(3);
+    row.start_time = select.Integer(4);
+    row.end_time = select.MaybeInteger(5);
+    row.run_seconds = RealOr0(select, 6);
+    row.steps = std::max<int64_t>(0, select.Integer(7));
+    row.flops_per_step = RealOr0(select, 8);
+    used.push_back(std::move(row));
+  }
+  if (!select.status().ok()) return select.status();
+  return used;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<QueuedRow>> ReadQueue(Database& database, bool all, int64_t now) {
+  absl::StatusOr<std::map<std::string, std::string>> unmet = ReadUnmet(database);
+  if (!unmet.ok()) return unmet.status();
+  Statement select = database.Prepared(
+      "SELECT id, display_name, user_name, priority, queue_rank, device, held, not_before, gpus, "
+      "gpu_memory_bytes, exclusive, memory_bytes, flops_per_step, steps - step, "
+      NORMLAB_SETTING("threads", "1") ", " NORMLAB_SETTING("preemptible", "0")
+      " FROM runs WHERE state = ?1 AND (?2 OR (held = 0 AND coalesce(not_before, 0) <= ?3)) "
+      "ORDER BY id");
+  select.Bind(1, int64_t{v1::Run::STATE_QUEUED});
+  select.Bind(2, int64_t{all});
+  select.Bind(3, now);
   std::vector<QueuedRow> queue;
   while (select.Step()) {
-    queue.push_back(
-        {select.Text(0), select.Text(1), select.Text(2), select.MaybeInteger(3).value_or(1)});
+    QueuedRow row;
+    row.id = select.Text(0);
+    const auto waits = unmet->find(row.id);
+    if (waits != unmet->end()) {
+      if (!all) continue;
+      row.unmet = waits->second;
+    }
+    row.display_name = select.Text(1);
+    row.user = select.Text(2);
+    row.priority = select.Integer(3);
+    row.rank = select.Integer(4);
+    row.device = select.Text(5);
+    row.held = select.Integer(6) != 0;
+    row.not_before = select.MaybeInteger(7);
+    row.gpus = select.Integer(8);
+    row.gpu_memory_bytes = select.Integer(9);
+    row.exclusive = select.Integer(10) != 0;
+    row.memory_bytes = RealOr0(select, 11);
+    row.flops_per_step = RealOr0(select, 12);
+    row.steps_left = select.Integer(13);
+    row.threads = select.Integer(14);
+    row.preemptible = select.Integer(15) != 0;
+    queue.push_back(std::move(row));
   }
   if (!select.status().ok()) return select.status();
   return queue;
+}
+
+absl::StatusOr<std::vector<ActiveRow>> ReadActive(Database& database) {
+  Statement select =
+      database.Prepared("SELECT id, state, flops_per_step, steps - step, " NORMLAB_SETTING(
+          "threads", "1") " FROM runs WHERE state IN (?1, ?2, ?3, ?4)");
+  select.Bind(1, int64_t{v1::Run::STATE_STARTING});
+  select.Bind(2, int64_t{v1::Run::STATE_RUNNING});
+  select.Bind(3, int64_t{v1::Run::STATE_PAUSING});
+  select.Bind(4, int64_t{v1::Run::STATE_CANCELLING});
+  std::vector<ActiveRow> active;
+  while (select.Step()) {
+    ActiveRow row;
+    row.id = select.Text(0);
+    const auto state = static_cast<v1::Run::State>(select.Integer(1));
+    row.stopping = state == v1::Run::STATE_PAUSING || state == v1::Run::STATE_CANCELLING;
+    row.flops_per_step = RealOr0(select, 2);
+    row.steps_left = select.Integer(3);
+    row.threads = select.Integer(4);
+    active.push_back(std::move(row));
+  }
+  if (!select.status().ok()) return select.status();
+  return active;
+}
+
+absl::StatusOr<std::vector<UserRow>> ReadUserLimits(Database& database) {
+  Statement select = database.Prepared("SELECT name, max_running, max_gpu_memory_bytes FROM users");
+  std::vector<UserRow> users;
+  while (select.Step()) {
+    users.push_back({select.Text(0), select.Integer(1), select.Integer(2)});
+  }
+  if (!select.status().ok()) return select.status();
+  return users;
+}
+
+absl::StatusOr<std::vector<UsedRow>> ReadEnded(Database& database, int64_t since) {
+  Statement select = database.Prepared(
+      NORMLAB_USED " WHERE attempts.end_time >= ?1 ORDER BY attempts.end_time, attempts.id");
+  select.Bind(1, since);
+  return UsedRows(std::move(select));
+}
+
+absl::StatusOr<std::vector<UsedRow>> ReadLiving(Database& database) {
+  return UsedRows(database.Prepared(NORMLAB_USED " WHERE attempts.end_time IS NULL"));
 }
 
 }  // namespace normlab::storage

@@ -168,6 +168,7 @@ class FakeApi : public app::Api {
   std::string latest_origin;  // of the latest ListAuditEvents
   v1::ListPresetsResponse presets;
   v1::ListDevicesResponse devices;
+  Answer<v1::GetQueueRequest, v1::Queue> get_queue;
   v1::Storage storage;
   std::vector<std::string> problems;
   app::ServerMetrics metrics;
@@ -295,6 +296,10 @@ class FakeApi : public app::Api {
   }
   absl::StatusOr<v1::ListDevicesResponse> ListDevices(const app::Principal&) override {
     return devices;
+  }
+  absl::StatusOr<v1::Queue> GetQueue(const app::Principal&,
+                                     const v1::GetQueueRequest& request) override {
+    return Ask(get_queue, request);
   }
   absl::StatusOr<v1::User> GetMe(const app::Principal& who) override {
     v1::User user;

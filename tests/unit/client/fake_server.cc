@@ -224,6 +224,9 @@ class FakeServer::Experiments : public ExperimentService::Service {
     std::lock_guard<std::mutex> lock(fake_.mutex_);
     fake_.experiments.push_back(*request);
     Fill(experiment);
+    if (request->experiment().has_sweep()) {
+      *experiment->mutable_sweep() = request->experiment().sweep();
+    }
     return fake_.create_status;
   }
 
@@ -282,6 +285,25 @@ class FakeServer::Devices : public DeviceService::Service {
     cpu->set_kind(Device::KIND_CPU);
     cpu->set_name("CPU");
     cpu->set_threads(1);
+    return Status::OK;
+  }
+  Status GetQueue(ServerContext*, const GetQueueRequest*, Queue* queue) override {
+    QueueEntry& entry = *queue->add_entries();
+    entry.set_run("01K0000000000000000000000A");
+    entry.set_display_name("small");
+    entry.set_user("ann");
+    entry.set_priority("normal");
+    entry.set_position(1);
+    entry.set_wait_reason("waits for run big on cpu:0");
+    entry.set_device("gpu");
+    entry.mutable_resources()->set_gpus(2);
+    entry.mutable_resources()->set_gpu_memory_bytes(int64_t{4} << 30);
+    entry.mutable_resources()->set_exclusive(true);
+    queue->set_total_size(3);
+    UserUsage& usage = *queue->add_users();
+    usage.set_user("ann");
+    usage.set_queued(3);
+    usage.set_decayed_device_seconds(5400);
     return Status::OK;
   }
 };

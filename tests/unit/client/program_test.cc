@@ -114,13 +114,24 @@ TEST_F(ProgramTest, UnknownOptionAndCommandAreUsageErrorsWithTheNearestName) {
 
 TEST_F(ProgramTest, EveryCommandHasHelpWithExamples) {
   for (const char* command :
-       {"article", "preset", "submit",  "sweep",   "ls",     "show",      "watch", "probe",
-        "pause",   "resume", "retry",   "cancel",  "rename", "label",     "note",  "pin",
-        "rm",      "prune",  "devices", "export",  "plot",   "open",      "login", "logout",
-        "user",    "audit",  "backup",  "compact", "doctor", "completion"}) {
+       {"article", "preset", "submit", "sweep",   "ls",      "show",   "watch",     "probe",
+        "pause",   "resume", "retry",  "cancel",  "rename",  "label",  "note",      "pin",
+        "rm",      "prune",  "queue",  "devices", "export",  "plot",   "open",      "login",
+        "logout",  "user",   "audit",  "backup",  "compact", "doctor", "completion"}) {
     EXPECT_EQ(Normlab({command, "--help"}), 0) << command;
     EXPECT_THAT(out_, HasSubstr("Examples:")) << command;
   }
+}
+
+TEST_F(ProgramTest, QueueTellsWhoWaitsForWhatAndWhoHasUsedHowMuch) {
+  EXPECT_EQ(Normlab({"queue"}), 0);
+  EXPECT_THAT(out_, HasSubstr("waits for run big on cpu:0"));
+  EXPECT_THAT(out_, HasSubstr("gpu, 2 GPUs, 4.0 GiB, exclusive"));
+  EXPECT_THAT(out_, HasSubstr("and 2 more (-n 3)"));
+  EXPECT_THAT(out_, HasSubstr("1 h 30 min"));
+  EXPECT_EQ(Normlab({"queue", "--json", "-n", "1"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\"position\":\"1\""));
+  EXPECT_EQ(Normlab({"queue", "-n", "0"}), 2);
 }
 
 TEST_F(ProgramTest, SubmitSendsOnlyWhatWasGiven) {

@@ -322,6 +322,19 @@ TEST_F(HttpRoutesTest, PresetsDevicesAndSettings) {
   EXPECT_EQ(Get("/api/v1/settings").body, R"({"settings":[]})");
 }
 
+TEST_F(HttpRoutesTest, TheQueueIsAsLongAsAskedFor) {
+  api_.get_queue = [](const v1::GetQueueRequest& request) -> absl::StatusOr<v1::Queue> {
+    v1::Queue queue;
+    queue.set_total_size(request.page_size());
+    queue.add_entries()->set_wait_reason("held");
+    return queue;
+  };
+  const json queue = Get("/api/v1/queue?page_size=7").json();
+  EXPECT_EQ(queue["totalSize"], "7");
+  EXPECT_EQ(queue["entries"][0]["waitReason"], "held");
+  EXPECT_EQ(Get("/api/v1/queue?pagesize=7").status, 400);
+}
+
 TEST_F(HttpRoutesTest, UserAndLogin) {
   api_.exchange_login_code = [](const v1::ExchangeLoginCodeRequest& request)
       -> absl::StatusOr<v1::ExchangeLoginCodeResponse> {
