@@ -81,11 +81,12 @@ class Server:
         return runs
 
     def end(self, runs):
+        # The server first, or it would start the next ones.
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(30)
         for run in runs:
             with open(self.data / "attempts" / f"{run}-1" / "ended", "wb"):
                 pass
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(30)
 
 
 def processor_seconds(pid):
