@@ -85,8 +85,11 @@ class Server:
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(30)
         for run in runs:
-            with open(self.data / "attempts" / f"{run}-1" / "ended", "wb"):
+            attempt = self.data / "attempts" / f"{run}-1"
+            with open(attempt / "ended", "wb"):
                 pass
+            while not (attempt / "exit.json").exists():
+                time.sleep(0.01)
 
 
 def processor_seconds(pid):
