@@ -81,11 +81,15 @@ class Server:
         return runs
 
     def end(self, runs):
-        for run in runs:
-            with open(self.data / "attempts" / f"{run}-1" / "ended", "wb"):
-                pass
+        # The server first, or it would start the next ones.
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(30)
+        for run in runs:
+            attempt = self.data / "attempts" / f"{run}-1"
+            with open(attempt / "ended", "wb"):
+                pass
+            while not (attempt / "exit.json").exists():
+                time.sleep(0.01)
 
 
 def processor_seconds(pid):

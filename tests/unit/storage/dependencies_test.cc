@@ -117,9 +117,18 @@ TEST_F(DependenciesTest, EveryOtherEndCancelsTheWholeChainAndSaysWhy) {
 
 TEST_F(DependenciesTest, APausedRunIsCancelledAndAChainMayBeLong) {
   const std::string first = Add("first");
-  std::string last = first;
   std::vector<std::string> chain;
-  for (int i = 0; i < 3000; ++i) chain.push_back(last = Add("next", {{last, "ok"}}));
+  const auto add_chain = [&](WriteContext& context) -> absl::Status {
+    std::string last = first;
+    for (int i = 0; i < 3000; ++i) {
+      v1::Run run = runs_.MakeRun();
+      run.add_after()->set_run(last);
+      if (absl::Status status = InsertRun(context, run); !status.ok()) return status;
+      chain.push_back(last = run.id());
+    }
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(Write(add_chain).ok());
   runs_.SetState(chain[0], v1::Run::STATE_PAUSED);
   runs_.published().clear();
   runs_.SetState(first, v1::Run::STATE_CANCELLED);
