@@ -154,9 +154,7 @@ void SweepFlags::AddTo(CLI::App& command) {
         ->allow_extra_args(false)
         ->take_all();
   };
-  add_axes("--grid", grid_,
-           "Every value: A,B,C or A:B (integers), A:B:N (evenly), A:B:logN; repeatable: every "
-           "combination");
+  add_axes("--grid", grid_, "Every one of A,B,C or A:B (integers), A:B:N, A:B:logN; repeatable");
   add_axes("--random", random_, "Drawn: A,B,C or A:B or A:B:log; repeatable");
   command.add_option("--samples", samples_, "How many draws of --random")
       ->type_name("N")

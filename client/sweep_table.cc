@@ -20,7 +20,7 @@ using normlab::v1::RunSpec;
 using normlab::v1::Sweep;
 using normlab::v1::SweepAxis;
 
-constexpr size_t kFullestEmpty = 2;  // cells for each that has a run
+constexpr double kFull = .75;  // of a grid's cells have a run
 
 // What varies but seeds: the axes in their order, then what else differs between runs.
 std::vector<std::string> Varied(const Sweep& sweep, const std::vector<Run>& runs) {
@@ -69,7 +69,7 @@ PresetTable TableOfSweep(const Sweep& sweep, const std::vector<Run>& runs) {
   table.set_quantity(PresetTable::QUANTITY_FINAL_LOSS);
   std::vector<std::string> settings = Varied(sweep, runs);
   const auto [cells, taken] = CellsOf(settings, runs);
-  if (settings.size() >= 2 && cells <= kFullestEmpty * taken) {
+  if (settings.size() >= 2 && static_cast<double>(taken) >= kFull * static_cast<double>(cells)) {
     table.set_column_setting(settings[1]);
     // The last label names a grid's rows; what is before it, the grid.
     std::vector<std::string> labels(settings.begin() + 2, settings.end());

@@ -10,8 +10,8 @@
 namespace normlab::client {
 
 // Losses at the end: the median over seeds for each combination of what else varies. The first
-// setting that varies names the rows and the second the columns, unless most of such a grid would
-// be empty (draws from ranges): then each combination is a row.
+// setting that varies names the rows and the second the columns, unless a good part of such a grid
+// would be empty (draws from ranges): then each combination is a row.
 normlab::v1::PresetTable TableOfSweep(const normlab::v1::Sweep& sweep,
                                       const std::vector<normlab::v1::Run>& runs);
 

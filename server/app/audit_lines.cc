@@ -34,13 +34,6 @@ std::string Joined(const google::protobuf::RepeatedPtrField<v1::Dependency>& aft
   return text;
 }
 
-std::string Joined(const google::protobuf::RepeatedPtrField<v1::Dependency>& dependencies) {
-  std::string text;
-  for (const v1::Dependency& dependency : dependencies) {
-    StrAppend(&text, text.empty() ? "" : ", ", dependency.run(), ":", dependency.condition());
-  }
-  return text;
-}
 
 std::string Flag(bool value) { return value ? "true" : "false"; }
 
@@ -76,8 +69,6 @@ storage::AuditLine DescriptionLine(const v1::Run& before, const v1::Run& after) 
   add("priority", before.priority(), after.priority());
   add("after", Joined(before.after()), Joined(after.after()));
   add("archived", Flag(before.archived()), Flag(after.archived()));
-  add("priority", before.priority(), after.priority());
-  add("after", Joined(before.after()), Joined(after.after()));
   return {"update", after.id(), "", text};
 }
 

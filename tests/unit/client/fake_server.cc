@@ -224,6 +224,9 @@ class FakeServer::Experiments : public ExperimentService::Service {
     std::lock_guard<std::mutex> lock(fake_.mutex_);
     fake_.experiments.push_back(*request);
     Fill(experiment);
+    if (request->experiment().has_sweep()) {
+      *experiment->mutable_sweep() = request->experiment().sweep();
+    }
     return fake_.create_status;
   }
 
