@@ -76,13 +76,13 @@ void Dispatcher::NoteWaiting() {
   note_again_ = now < note_not_before_;
   if (note_again_) return;
   note_not_before_ = now + kNotePause;
-  const absl::StatusOr<RunQueue::ExpectedPtr> expected = queue_.Expect(/*latest=*/true);
+  const absl::StatusOr<std::vector<Waiting>> expected = queue_.First(kExplained);
   if (!expected.ok()) {
     LogWarning("no forecast of the queue", {{"error", std::string(expected.status().message())}});
     return;
   }
   std::map<std::string, std::string> reasons;
-  for (const Waiting& waiting : (*expected)->waiting) {
+  for (const Waiting& waiting : *expected) {
     if (reasons.size() == kExplained) break;
     // What keeps these from starting was written by who knows.
     if (waiting.cause == Waiting::Cause::kNext || waiting.cause == Waiting::Cause::kTime) continue;

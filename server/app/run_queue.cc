@@ -304,6 +304,12 @@ absl::StatusOr<RunQueue::ExpectedPtr> RunQueue::Expect(bool latest) {
   return expected_;
 }
 
+absl::StatusOr<std::vector<Waiting>> RunQueue::First(size_t starts) {
+  const absl::StatusOr<Snapshot> snapshot = TakeSnapshot(/*all=*/true, nullptr);
+  if (!snapshot.ok()) return snapshot.status();
+  return scheduler::MakeForecast(*snapshot, starts);
+}
+
 void RunQueue::Complete(v1::Run& run) {
   if (run.state() != v1::Run::STATE_QUEUED) return;
   const absl::StatusOr<ExpectedPtr> expected = Expect();

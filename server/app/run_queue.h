@@ -63,6 +63,10 @@ class RunQueue {
   // `latest`: as it is now, whatever that takes.
   absl::StatusOr<ExpectedPtr> Expect(bool latest = false) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Who starts first and what these wait for, as it is now; then those that do not start by
+  // themselves.
+  absl::StatusOr<std::vector<scheduler::Waiting>> First(size_t starts) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Tells a queued run's place, what it waits for and when it is expected to start.
   void Complete(v1::Run& run) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<v1::Queue> Describe(size_t entries) ABSL_LOCKS_EXCLUDED(mutex_);

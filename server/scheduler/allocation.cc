@@ -178,6 +178,7 @@ void Allocation::Release(int index) {
 std::vector<int> Allocation::Round(const Options& options) {
   machine_.DropReservations();
   std::ranges::fill(learnt_, Learnt());
+  misses_ = 0;
   std::vector<int> started;
   for (size_t i = 0; i < lines_.size(); ++i) RunClass(i, options, started);
   return started;
@@ -190,7 +191,7 @@ void Allocation::RunClass(size_t line_class, const Options& options, std::vector
     for (const Group& group : line.groups) turn.cursors.push_back({group.runs.begin()});
     turns.push_back(std::move(turn));
   }
-  while (options.preempt || machine_.HasRoom()) {
+  while ((options.preempt || machine_.HasRoom()) && misses_ <= options.tries) {
     Turn* first = nullptr;
     const auto key = [this](const Turn& turn) {
       return std::pair(accounts_[turn.line->user].Share(), *turn.line->oldest.begin());
@@ -228,6 +229,7 @@ bool Allocation::Consider(Turn& turn, const Options& options, std::vector<int>& 
     cursor.closed = true;
     return true;
   }
+  ++misses_;
   const Demand& demand = demands_[demand_index];
   Learnt& learnt = learnt_[demand_index];
   const double end = now_ + snapshot_.queue[queued].expected_seconds.value_or(kNever);
@@ -237,6 +239,7 @@ bool Allocation::Consider(Turn& turn, const Options& options, std::vector<int>& 
       group.runs.erase(rank_place_[queued]);
       turn.line->oldest.erase(submission_[queued]);
       started.push_back(Place(queued, std::move(devices)));
+      misses_ = 0;
       return true;
     }
     learnt.blocked = true;

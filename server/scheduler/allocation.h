@@ -52,6 +52,7 @@ class Allocation {
   struct Options {
     bool preempt = false;
     size_t depth = SIZE_MAX;  // runs of a user that ask for the same, looked at in a round
+    size_t tries = SIZE_MAX;  // runs looked at in a row that do not start: then the round is over
   };
   // Starts what may start; their holders are returned. Reservations are made anew.
   std::vector<int> Round(const Options& options);
@@ -118,6 +119,7 @@ class Allocation {
   std::vector<std::pair<double, int>> not_before_;  // latest first
   std::array<std::vector<Line>, 3> lines_;          // high, normal, low
   size_t waiting_ = 0;
+  size_t misses_ = 0;  // runs looked at since the last one that started
   std::vector<Learnt> learnt_;  // by demand
   std::vector<Victim> victims_;
 };

@@ -15,6 +15,7 @@ namespace {
 // A later run that asks for the same is let past in a forecast only among so many: a plan looks at
 // all, and a forecast makes thousands of rounds.
 constexpr size_t kDepth = 20;
+constexpr size_t kTries = 32;            // and in all, so many in a row
 constexpr double kPauseSeconds = 10;     // that a run takes to write a checkpoint and end
 constexpr double kUnknownSeconds = 600;  // passes until a run ends of which nothing is known
 
@@ -38,12 +39,15 @@ class Future {
   const std::vector<Start>& starts() const { return starts_; }
 
   void First() { Round(/*preempt=*/true); }
-  void Rest() {
+  // False when it was broken off after so many starts.
+  bool Rest(size_t starts) {
     for (const Victim& victim : allocation_.victims()) SetEnd(victim.holder, kPauseSeconds);
     while (allocation_.HasWaiting() || allocation_.NextNotBefore() < kNever) {
-      if (!PassToNextEvent()) return;
+      if (starts_.size() >= starts) return false;
+      if (!PassToNextEvent()) return true;
       Round(/*preempt=*/false);
     }
+    return true;
   }
 
  private:
@@ -56,7 +60,8 @@ class Future {
   }
 
   void Round(bool preempt) {
-    for (const int index : allocation_.Round({.preempt = preempt, .depth = kDepth})) {
+    for (const int index :
+         allocation_.Round({.preempt = preempt, .depth = kDepth, .tries = kTries})) {
       Follow(index);
       const Holder& holder = allocation_.machine().holder(index);
       Start start = {.queued = holder.queued};
@@ -223,7 +228,7 @@ class Words {
 
 }  // namespace
 
-std::vector<Waiting> MakeForecast(const Snapshot& snapshot) {
+std::vector<Waiting> MakeForecast(const Snapshot& snapshot, size_t starts) {
   Future future(snapshot);
   future.First();
   // What limits say now, when all that may start has.
@@ -233,10 +238,10 @@ std::vector<Waiting> MakeForecast(const Snapshot& snapshot) {
   for (size_t i = 0; i < snapshot.queue.size(); ++i) {
     if (!started[i]) limits[i] = LimitReason(future.allocation(), static_cast<int>(i));
   }
-  future.Rest();
+  const bool whole = future.Rest(starts);
   Words words(snapshot);
   words.Starts(future, limits);
-  words.Stuck(limits);
+  if (whole) words.Stuck(limits);
   words.NotStartable();
   return words.Take();
 }

@@ -3,6 +3,7 @@
 #ifndef NORMLAB_SERVER_SCHEDULER_FORECAST_H_
 #define NORMLAB_SERVER_SCHEDULER_FORECAST_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,7 +34,8 @@ struct Waiting {
 // In the order in which they are expected to start; those that are held or wait for a run last.
 // A run whose start depends on the end of one with no expected end has no start_seconds: for the
 // order, such ends are taken to come after all others.
-std::vector<Waiting> MakeForecast(const Snapshot& snapshot);
+// Ends after so many `starts`; the runs behind them are then left out, but not those last ones.
+std::vector<Waiting> MakeForecast(const Snapshot& snapshot, size_t starts = SIZE_MAX);
 
 // "about 4 min"; "any moment" for less than a second.
 std::string AboutText(double seconds);
