@@ -34,7 +34,6 @@ std::string Joined(const google::protobuf::RepeatedPtrField<v1::Dependency>& aft
   return text;
 }
 
-
 std::string Flag(bool value) { return value ? "true" : "false"; }
 
 }  // namespace
