@@ -14,7 +14,6 @@
 namespace normlab::client {
 namespace {
 
-using normlab::v1::Run;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -30,10 +29,10 @@ class QueueCommandsTest : public testing::Test {
     ::unsetenv("NORMLAB_TOKEN");
     ::setenv("NORMLAB_DATA_DIR", server_.data_dir().c_str(), 1);
     for (const auto& [id, name] : {std::pair{kPre, "pre"}, {kPost, "post:any"}}) {
-      Run& run = server_.runs.emplace_back();
+      v1::Run& run = server_.runs.emplace_back();
       run.set_id(id);
       run.set_display_name(name);
-      run.set_state(Run::STATE_QUEUED);
+      run.set_state(v1::Run::STATE_QUEUED);
     }
   }
 
@@ -58,7 +57,7 @@ TEST_F(QueueCommandsTest, SubmitSaysWhatItWantsOfTheQueue) {
       0)
       << err_;
   ASSERT_THAT(server_.created, SizeIs(1));
-  const Run& run = server_.created[0].run();
+  const v1::Run& run = server_.created[0].run();
   EXPECT_EQ(run.priority(), "low");
   EXPECT_TRUE(run.held());
   ASSERT_EQ(run.after_size(), 2);
@@ -140,7 +139,7 @@ TEST_F(QueueCommandsTest, AnExperimentIsCancelledByNameOrId) {
   EXPECT_EQ(Normlab({"cancel", "--experiment", "warmup"}), 0);
   EXPECT_EQ(Normlab({"cancel", "--experiment", "01jexp"}), 0);
   EXPECT_THAT(server_.cancelled_experiments, ElementsAre("01JOTHER", "01JEXPERIMENT"));
-  EXPECT_THAT(out_, HasSubstr("pre: queued"));
+  EXPECT_THAT(out_, HasSubstr("pre: ○ queued"));
   EXPECT_EQ(Normlab({"cancel", "--experiment", "01J"}), 4);
   EXPECT_THAT(err_, HasSubstr("more than one experiment"));
   EXPECT_EQ(Normlab({"cancel", "--experiment", "none"}), 4);
