@@ -144,7 +144,9 @@ std::optional<std::chrono::milliseconds> Dispatcher::IdleTime(bool has_exits) co
   };
   if (start_again_) until(start_not_before_);
   if (note_again_) until(note_not_before_);
-  for (const auto& [run, time] : held_back_) until(time);
+  for (const auto& [run, held] : held_back_) {
+    if (held.until > now) until(held.until);
+  }
   for (const auto& [attempt, timers] : timers_) {
     if (timers.time_out) until(*timers.time_out);
     if (timers.end) until(*timers.end);
@@ -163,16 +165,22 @@ void Dispatcher::ReadHeldBack() {
     LogError("who is held back could not be read", {{"error", std::string(status.message())}});
     return TryStartingLater();
   }
-  held_back_.clear();
+  std::erase_if(held_back_, [&runs](const auto& held) { return !runs.contains(held.first); });
   for (const auto& [run, not_before] : runs) {
+    HeldBack& held = held_back_[run];
+    if (held.not_before == not_before) continue;
     const std::chrono::microseconds left(not_before - options_.clock->WallMicros());
-    // The clock was set back: nothing waits for so long.
-    if (left.count() <= 0 || left > kLongestPause) continue;
-    held_back_[run] = options_.clock->Now() + left;
+    // The clock was set back while no server ran: nothing waits for so long.
+    const bool over = left.count() <= 0 || left > kLongestPause;
+    held = {.not_before = not_before,
+            .until = options_.clock->Now() + (over ? std::chrono::microseconds(0) : left)};
   }
 }
 
-bool Dispatcher::IsHeldBack(const std::string& run) const { return held_back_.contains(run); }
+bool Dispatcher::IsHeldBack(const std::string& run) const {
+  const auto held = held_back_.find(run);
+  return held != held_back_.end() && held->second.until > options_.clock->Now();
+}
 
 bool Dispatcher::StartsNothing() {
   MutexLock lock(mutex_);

@@ -227,7 +227,13 @@ class Dispatcher {
   std::chrono::steady_clock::time_point start_not_before_{};  // and is not tried again before this
   bool note_again_ = false;  // reasons may have changed that are not yet written,
   std::chrono::steady_clock::time_point note_not_before_{};  // and are not before this
-  std::map<std::string, std::chrono::steady_clock::time_point> held_back_;  // by run, until when
+  // Runs that are not started before a time, which is stored by the wall clock: this server measures
+  // what was left of it when it first saw it, by a clock that nobody sets.
+  struct HeldBack {
+    int64_t not_before = 0;  // microseconds UTC
+    std::chrono::steady_clock::time_point until;
+  };
+  std::map<std::string, HeldBack> held_back_;  // by run
   std::thread thread_;
 };
 

@@ -1,6 +1,7 @@
 #include "server/app/run_queue.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <set>
 #include <utility>
@@ -224,6 +225,9 @@ absl::StatusOr<Snapshot> RunQueue::TakeSnapshot(bool all, std::map<std::string, 
   std::vector<storage::UserRow> users;
   std::vector<storage::UsedRow> ended;
   const int64_t now = clock_.WallMicros();
+  // Who starts now is not a matter of the wall clock, which may jump: the dispatcher leaves out
+  // whom it holds back.
+  const int64_t not_before = all ? now : std::numeric_limits<int64_t>::max();
   int64_t ended_since = 0;
   {
     MutexLock lock(mutex_);
@@ -232,7 +236,7 @@ absl::StatusOr<Snapshot> RunQueue::TakeSnapshot(bool all, std::map<std::string, 
   const absl::Status status = store_.Read([&](storage::Database& database) -> absl::Status {
     auto read_ended = storage::ReadEnded(database, ended_since);
     if (!read_ended.ok()) return read_ended.status();
-    auto read_queue = storage::ReadQueue(database, all, now);
+    auto read_queue = storage::ReadQueue(database, all, not_before);
     if (!read_queue.ok()) return read_queue.status();
     auto read_active = storage::ReadActive(database);
     if (!read_active.ok()) return read_active.status();
@@ -257,7 +261,7 @@ absl::StatusOr<Snapshot> RunQueue::TakeSnapshot(bool all, std::map<std::string, 
   }
   snapshot.queue.reserve(queue.size());
   for (QueuedRow& row : queue) {
-    snapshot.queue.push_back(QueuedOf(row, gpus, now));
+    snapshot.queue.push_back(QueuedOf(row, gpus, not_before));
     if (rows == nullptr) continue;
     std::string id = row.id;
     rows->emplace(std::move(id), std::move(row));

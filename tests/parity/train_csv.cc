@@ -126,6 +126,7 @@ std::vector<NamedField> SettingFields(TrainingSettings& s) {
       {"checkpoint_every", &s.checkpoint_every},
       {"checkpoint_seconds", &s.checkpoint_seconds},
       {"keep_checkpoints", &s.keep_checkpoints},
+      {"step_limit", &s.step_limit},
       {"checkpoint_directory", &s.checkpoint_directory},
       {"resume_from", &s.resume_from},
   };

@@ -20,7 +20,10 @@ class QueueRoundsTest : public DispatcherTest {
             .ok());
     return run.id();
   }
-  void End(const executor::LaunchRequest& launch) { executor_->Exit(launch.key, Code(1)); }
+  void End(const executor::LaunchRequest& launch) {
+    runs_.clock().Advance(std::chrono::seconds(10));  // which its user has used
+    executor_->Exit(launch.key, Code(1));
+  }
 };
 
 TEST_F(QueueRoundsTest, WhoQueuesOneRunIsServedAtTheNextFreeSlotBehindAHundred) {
