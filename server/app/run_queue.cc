@@ -120,6 +120,7 @@ absl::Status RunQueue::Load() {
     holding_since_[row.run] = now - since(row.start_time);
   }
   NoteSpeeds(ended);
+  if (followed_until_ == 0) followed_until_ = wall;  // nothing has ended yet
   return absl::OkStatus();
 }
 
@@ -231,7 +232,7 @@ absl::StatusOr<Snapshot> RunQueue::TakeSnapshot(bool all, std::map<std::string, 
   int64_t ended_since = 0;
   {
     MutexLock lock(mutex_);
-    ended_since = followed_until_ == 0 ? now : followed_until_;
+    ended_since = followed_until_;
   }
   const absl::Status status = store_.Read([&](storage::Database& database) -> absl::Status {
     auto read_ended = storage::ReadEnded(database, ended_since);

@@ -84,6 +84,8 @@ class Queue(ServerTest):
         self.assertGreater(before, 0)
         self.server.stop()
         self.server.start()
+        # It answers a moment before it has read what was used.
+        wait_for(lambda: self.queue().get("users"), "the users")
         self.assertAlmostEqual(used(), before, delta=0.05 * before + 1)
 
 

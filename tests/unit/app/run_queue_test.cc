@@ -83,12 +83,19 @@ TEST_F(RunQueueTest, OnlyWhatMayStartIsPlanned) {
     run.add_after()->set_run(base);
     run.mutable_after(0)->set_condition("any");
   });
-  const std::string later = Add("ann");
-  Sql("UPDATE runs SET not_before = 9000000000000000 WHERE id = '" + later + "'");
   EXPECT_THAT(Starts(), IsEmpty());
   const std::string free = Add("ann");
   EXPECT_THAT(Starts(), ::testing::ElementsAre(free));
   EXPECT_THAT(Asked(base).wait_reason(), "held");
+}
+
+TEST_F(RunQueueTest, WhoIsHeldBackIsUpToTheDispatcherWhoseClockNobodySets) {
+  const std::string later = Add("ann");
+  Sql("UPDATE runs SET not_before = 9000000000000000 WHERE id = '" + later + "'");
+  EXPECT_THAT(Starts(), ::testing::ElementsAre(later));
+  const auto plan = queue_->MakePlan([&](const std::string& run) { return run == later; });
+  ASSERT_TRUE(plan.ok());
+  EXPECT_TRUE(plan->start.empty());
 }
 
 TEST_F(RunQueueTest, ARunStartsOnceTheOneBeforeItHasEndedAsItMust) {
