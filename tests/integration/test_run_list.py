@@ -129,8 +129,10 @@ class RunList(ServerTest):
             self.assertEqual(left, [])
         wait_for(lambda: self.points_left()[2] == 0, "the points to go")
         with self.database() as database:
-            text = "\n".join(database.iterdump())
-        self.assertEqual(text.count(run), 1, "the tombstone only")
+            statements = [line for line in database.iterdump() if run in line]
+        audit = [line for line in statements if line.startswith('INSERT INTO "audit"')]
+        self.assertEqual(len(audit), 2, "its making and its deletion")
+        self.assertEqual(len(statements), 3, "besides them the tombstone only")
 
     def test_what_a_deletion_left_goes_after_a_restart(self):
         run = self.ended("gone", checkpointEvery=5)

@@ -133,7 +133,7 @@ class Backup(ServerTest):
     def test_only_for_admins(self):
         self.server.stop()
         with sqlite3.connect(self.server.data_dir / "normlab.db") as database:
-            database.execute("INSERT INTO users VALUES (77, 'guest', 'member', 0)")
+            database.execute("INSERT INTO users (id, name, role, create_time) VALUES (77, 'guest', 'member', 0)")
             database.execute("INSERT INTO tokens VALUES (?, 77, 'browser', 0)",
                              (hashlib.sha256(b"guests-token").hexdigest(),))
         database.close()
