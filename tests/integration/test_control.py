@@ -130,7 +130,8 @@ class Limits(Scripted):
         ended = self.server.wait_for_state(run, "TIMED_OUT")
         self.assertRegex(self.told_everywhere(run), r"^stopped after \d+\.\d s, its time_limit is "
                                                     r"6\.0 s, behind step \d+ of 1000000000$")
-        self.assertGreaterEqual(ended["runSeconds"], 6)
+        # The server counts from when it starts an attempt, its shepherd from some ms later.
+        self.assertGreater(ended["runSeconds"], 5.9)
         self.assertEqual(ended["attempts"][1]["checkpointStep"], ended["progress"]["step"])
 
     def test_time_that_passes_while_no_server_is_there_counts(self):
