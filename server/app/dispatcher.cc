@@ -29,6 +29,17 @@ using storage::WriteContext;
 constexpr int kTokenBytes = 32;
 constexpr std::chrono::milliseconds kRetry(500);  // of a write that failed
 
+// What an attempt on these devices may see of the GPUs; empty for CPU slots.
+std::string GpuUuids(const scheduler::DeviceBoard& board, const std::string& joined) {
+  std::string uuids;
+  const std::vector<std::string> ids = scheduler::SplitDevices(joined);
+  for (const scheduler::Device& device : board.Devices()) {
+    if (device.uuid.empty() || std::ranges::find(ids, device.id) == ids.end()) continue;
+    StrAppend(&uuids, uuids.empty() ? "" : ",", device.uuid);
+  }
+  return uuids;
+}
+
 }  // namespace
 
 Dispatcher::Dispatcher(storage::Store& store, Options options)
@@ -272,6 +283,7 @@ void Dispatcher::Launch(const AttemptRow& created, const std::string& token, int
   request.key = {attempt.run, attempt.number};
   request.token = token;
   request.device = attempt.device;
+  request.gpu_uuid = GpuUuids(*options_.devices, attempt.device);
   request.threads = static_cast<int32_t>(threads);
   request.directory = DirectoryOf(attempt);
   request.endpoint_file = options_.data_dir / "endpoint.json";
