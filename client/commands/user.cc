@@ -87,31 +87,38 @@ int List(Context& context, const Options& options) {
   return kExitOk;
 }
 
+int FailSink(Context& context, const absl::Status& status) {
+  if (!absl::IsFailedPrecondition(status)) return context.Fail(status);
+  return context.FailUsage(std::string(status.message()));
+}
+
+// Puts an answer's token where it was wanted; `put_away` is said when that is a file.
+template <typename Answer>
+int GiveToken(Context& context, TokenSink& sink, Answer answer, const std::string& put_away) {
+  if (absl::Status put = sink.Put(answer.token()); !put.ok()) return context.Fail(put);
+  if (!sink.prints()) answer.clear_token();
+  if (context.json) {
+    context.PrintJson(answer);
+  } else {
+    context.terminal.Print(sink.prints() ? answer.token() : put_away);
+  }
+  return kExitOk;
+}
+
 int Add(Context& context, const Options& options) {
   absl::StatusOr<TokenSink> sink = TokenSink::Open(options.token_file, options.print_token);
-  if (absl::IsFailedPrecondition(sink.status())) {
-    return context.FailUsage(std::string(sink.status().message()));
-  }
-  if (!sink.ok()) return context.Fail(sink.status());
+  if (!sink.ok()) return FailSink(context, sink.status());
   const auto client = context.Connect();
   if (!client.ok()) return context.Fail(client.status());
   normlab::v1::CreateUserRequest request;
   google::protobuf::FieldMask ignored;
   request.mutable_user()->set_name(options.name);
   TakeRights(options, *request.mutable_user(), ignored);
-  auto answer = (*client)->Call((*client)->users(), &UserService::Stub::CreateUser, request);
+  const auto answer = (*client)->Call((*client)->users(), &UserService::Stub::CreateUser, request);
   if (!answer.ok()) return context.Fail(answer.status());
-  if (absl::Status put = sink->Put(answer->token()); !put.ok()) return context.Fail(put);
-  if (!sink->prints()) answer->clear_token();
-  if (context.json) {
-    context.PrintJson(*answer);
-  } else if (sink->prints()) {
-    context.terminal.Print(answer->token());
-  } else {
-    context.terminal.Print(fmt::format("{}, a {}; the token is in {}", Clean(options.name),
-                                       Clean(answer->user().role()), Clean(options.token_file)));
-  }
-  return kExitOk;
+  return GiveToken(context, *sink, *answer,
+                   fmt::format("{}, a {}; the token is in {}", Clean(options.name),
+                               Clean(answer->user().role()), Clean(options.token_file)));
 }
 
 int Set(Context& context, const Options& options) {
@@ -137,27 +144,16 @@ int Set(Context& context, const Options& options) {
 
 int Rotate(Context& context, const Options& options) {
   absl::StatusOr<TokenSink> sink = TokenSink::Open(options.token_file, options.print_token);
-  if (absl::IsFailedPrecondition(sink.status())) {
-    return context.FailUsage(std::string(sink.status().message()));
-  }
-  if (!sink.ok()) return context.Fail(sink.status());
+  if (!sink.ok()) return FailSink(context, sink.status());
   const auto client = context.Connect();
   if (!client.ok()) return context.Fail(client.status());
   normlab::v1::RotateTokenRequest request;
   request.set_name(options.name);
-  auto answer = (*client)->Call((*client)->users(), &UserService::Stub::RotateToken, request);
+  const auto answer = (*client)->Call((*client)->users(), &UserService::Stub::RotateToken, request);
   if (!answer.ok()) return context.Fail(answer.status());
-  if (absl::Status put = sink->Put(answer->token()); !put.ok()) return context.Fail(put);
-  if (!sink->prints()) answer->clear_token();
-  if (context.json) {
-    context.PrintJson(*answer);
-  } else if (sink->prints()) {
-    context.terminal.Print(answer->token());
-  } else {
-    context.terminal.Print(fmt::format("the new token is in {}; all earlier ones count no more",
-                                       Clean(options.token_file)));
-  }
-  return kExitOk;
+  return GiveToken(context, *sink, *answer,
+                   fmt::format("the new token is in {}; all earlier ones count no more",
+                               Clean(options.token_file)));
 }
 
 int Remove(Context& context, const Options& options) {

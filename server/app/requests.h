@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,6 +18,13 @@ inline absl::Status MayChange(const Principal& principal) {
   if (principal.role == "member" || principal.role == "admin") return absl::OkStatus();
   return absl::PermissionDeniedError(
       StrCat(principal.user, " is a ", principal.role, " and may only look"));
+}
+
+// `what` ends the sentence: "only an admin may ...".
+inline absl::Status MustBeAdmin(const Principal& principal, std::string_view what) {
+  if (principal.role == "admin") return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      StrCat(principal.user, " is a ", principal.role, "; only an admin ", what));
 }
 
 inline absl::StatusOr<int> PageSize(int32_t asked) {

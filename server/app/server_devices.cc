@@ -61,10 +61,7 @@ absl::StatusOr<v1::ListDevicesResponse> ServerApi::ListDevices(const Principal&)
 
 absl::StatusOr<v1::Device> ServerApi::UpdateDevice(const Principal& principal,
                                                    const v1::UpdateDeviceRequest& request) {
-  if (principal.role != "admin") {
-    return absl::PermissionDeniedError(StrCat(principal.user, " is a ", principal.role,
-                                              "; only an admin takes devices out of use"));
-  }
+  if (auto may = MustBeAdmin(principal, "takes devices out of use"); !may.ok()) return may;
   if (absl::Status status = CheckReason(request.drain_reason()); !status.ok()) return status;
   const auto find = [&]() -> absl::StatusOr<v1::Device> {
     for (const scheduler::Device& device : parts_.devices.Devices()) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/app/file_sizes.h"
+#include "server/app/requests.h"
 #include "server/app/server_api.h"
 #include "server/base/strings.h"
 #include "server/storage/audit.h"
@@ -11,10 +12,7 @@ namespace normlab::app {
 namespace {
 
 absl::Status MayCareForStorage(const Principal& principal) {
-  if (principal.role == "admin") return absl::OkStatus();
-  return absl::PermissionDeniedError(StrCat(principal.user, " is a ", principal.role,
-                                            "; only an admin may copy, check or compact the "
-                                            "database"));
+  return MustBeAdmin(principal, "may copy, check or compact the database");
 }
 
 }  // namespace

@@ -24,9 +24,7 @@ constexpr const char* kFields[] = {"role", "limits.running", "limits.queued",
                                    "limits.gpu_memory_bytes"};
 
 absl::Status MayAdminister(const Principal& principal) {
-  if (principal.role == "admin") return absl::OkStatus();
-  return absl::PermissionDeniedError(StrCat(principal.user, " is a ", principal.role,
-                                            "; only an admin may make, change or remove users"));
+  return MustBeAdmin(principal, "may make, change or remove users");
 }
 
 void CheckName(const std::string& name, std::vector<FieldViolation>& wrong) {

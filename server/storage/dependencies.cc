@@ -106,7 +106,8 @@ absl::StatusOr<std::map<std::string, std::vector<UnmetDependency>>> UnmetDepende
     Database& database) {
   Statement select = database.Prepared(
       "SELECT d.run, d.after, other.display_name, d.condition FROM runs "
-      "JOIN run_dependencies AS d ON d.run = runs.id JOIN runs AS other ON other.id = d.after "
+      "CROSS JOIN run_dependencies AS d ON d.run = runs.id "  // from the queue, which is short
+      "CROSS JOIN runs AS other ON other.id = d.after "
       "WHERE runs.state = ?1 AND " NORMLAB_UNMET " ORDER BY d.run, d.after");
   select.Bind(1, int64_t{v1::Run::STATE_QUEUED});
   std::map<std::string, std::vector<UnmetDependency>> unmet;

@@ -5,26 +5,10 @@
 #include <utility>
 
 #include "normlab/v1/run.pb.h"
+#include "server/storage/dependencies.h"
 
 namespace normlab::storage {
 namespace {
-
-// By queued run: the name of the first run that it must wait for. One that must have succeeded and
-// has not is among them: whoever waits for it never starts.
-absl::StatusOr<std::map<std::string, std::string>> ReadUnmet(Database& database) {
-  Statement select = database.Prepared(
-      "SELECT waiting.id, other.display_name FROM runs AS waiting "
-      "CROSS JOIN run_dependencies ON run = waiting.id "
-      "CROSS JOIN runs AS other ON other.id = after "
-      "WHERE waiting.state = ?1 AND (other.state < ?2 OR (condition = 'ok' AND other.state > ?2)) "
-      "ORDER BY waiting.id, other.id");
-  select.Bind(1, int64_t{v1::Run::STATE_QUEUED});
-  select.Bind(2, int64_t{v1::Run::STATE_SUCCEEDED});
-  std::map<std::string, std::string> unmet;
-  while (select.Step()) unmet.try_emplace(select.Text(0), select.Text(1));
-  if (!select.status().ok()) return select.status();
-  return unmet;
-}
 
 // Settings, by their rows: no JSON is read.
 #define NORMLAB_SETTING(name, otherwise)                                      \
@@ -63,7 +47,7 @@ absl::StatusOr<std::vector<UsedRow>> UsedRows(Statement select) {
 }  // namespace
 
 absl::StatusOr<std::vector<QueuedRow>> ReadQueue(Database& database, bool all, int64_t now) {
-  absl::StatusOr<std::map<std::string, std::string>> unmet = ReadUnmet(database);
+  const auto unmet = UnmetDependencies(database);
   if (!unmet.ok()) return unmet.status();
   Statement select = database.Prepared(
       "SELECT id, display_name, user_name, priority, queue_rank, device, held, not_before, gpus, "
@@ -81,7 +65,7 @@ absl::StatusOr<std::vector<QueuedRow>> ReadQueue(Database& database, bool all, i
     const auto waits = unmet->find(row.id);
     if (waits != unmet->end()) {
       if (!all) continue;
-      row.unmet = waits->second;
+      row.unmet = waits->second.front().name;
     }
     row.display_name = select.Text(1);
     row.user = select.Text(2);
