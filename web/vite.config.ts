@@ -13,6 +13,8 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     emptyOutDir: true,
+    // Tells embed/generate.mjs what a first visit loads.
+    manifest: 'manifest.json',
     reportCompressedSize: false,
   },
   worker: { format: 'es' },

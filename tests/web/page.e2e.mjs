@@ -144,6 +144,44 @@ test('a diverged run is a gap with its step; markup in a name is text', async (t
   assert.deepEqual(page.faults, []);
 });
 
+test('every view has an address, and remembers what it showed', async (t) => {
+  const { fake, address, page } = await open(t, { stepMilliseconds: 0 });
+  const runs = articleRuns(60, experiment.id);
+  fake.add(experiment, runs);
+  const views = page.getByRole('navigation', { name: 'Views' });
+  const here = () => views.locator('[aria-current]').textContent();
+  await page.goto(address);
+  await page.locator('tr.run').first().waitFor();
+  await page.locator('tr.run input').first().click(); // takes one of the three away
+  await until('the choice in the address', () => page.url().split(',').length === 2);
+  const runsAddress = page.url();
+  for (const [name, hash] of [
+    ['Compare', /#\/compare\?runs=\w+,\w+$/],
+    ['Queue', /#\/queue$/],
+    ['Submit', /#\/submit$/],
+  ]) {
+    await views.getByRole('link', { name }).click();
+    await until(name, async () => (await here()) === name);
+    assert.match(page.url(), hash);
+    await until('the title', async () => (await page.title()).startsWith(`${name} · `));
+    assert.equal(await page.locator('tr.run').count(), 0);
+  }
+  await views.getByRole('link', { name: 'Runs' }).click();
+  await page.locator('tr.run').first().waitFor();
+  assert.equal(page.url(), runsAddress);
+  await page.goBack();
+  await until('Submit', async () => (await here()) === 'Submit');
+  await page.goto(`${address.split('#')[0]}#/runs/${runs[0].run.id}`);
+  await until('Runs', async () => (await here()) === 'Runs');
+  assert.ok(page.url().endsWith(`#/runs/${runs[0].run.id}`), page.url());
+  await page.keyboard.press('/');
+  await page.keyboard.type('loss<0.1');
+  await page.keyboard.press('Enter');
+  await until('the search', () => page.url().includes('#/runs?filter=loss'));
+  assert.equal(await page.getByRole('searchbox').inputValue(), 'loss<0.1');
+  assert.deepEqual(page.faults, []);
+});
+
 test('without a token the page says how to log in', async (t) => {
   const { port, page } = await open(t);
   await page.goto(`http://127.0.0.1:${port}/`);

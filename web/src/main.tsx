@@ -1,8 +1,9 @@
 import { effect } from '@preact/signals';
 import { render } from 'preact';
-import './style.css';
+import './styles/base.css';
+import './styles/frame.css';
 import { Live } from './state/live';
-import { startSelection } from './state/selection';
+import { startRouter } from './state/router';
 import { logOut, startSession, token } from './state/session';
 import { startTheme } from './state/theme';
 import { App, live } from './views/app';
@@ -10,7 +11,7 @@ import { App, live } from './views/app';
 startTheme();
 await startSession();
 // After the session, which takes a login code out of the address.
-startSelection();
+startRouter();
 
 effect(() => {
   const value = token.value;

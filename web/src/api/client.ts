@@ -9,11 +9,18 @@ import type { ExchangeLoginCodeResponseJson, UserJson } from '../gen/normlab/v1/
 import type { AbandonedPart } from '../state/lineage';
 import type { SeriesAnswer } from './events';
 
+/** What is wrong with a field of a request, by its name as declared: "spec.heads". */
+export interface FieldProblem {
+  field: string;
+  description: string;
+}
+
 export class ApiError extends Error {
   constructor(
     readonly code: number,
     readonly status: string,
     message: string,
+    readonly details: readonly FieldProblem[] = [],
   ) {
     super(message);
   }
@@ -62,10 +69,20 @@ export class Client {
     return answer.columns ?? {};
   }
 
-  private async get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  private get<T>(path: string, signal?: AbortSignal): Promise<T> {
+    return this.call('GET', path, undefined, signal);
+  }
+
+  /** Any call of the API; throws an ApiError for what the server refuses. */
+  async call<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
     const response = await fetch(`/api/v1${path}`, {
-      headers: { Authorization: `Bearer ${this.token}` },
+      method,
+      headers: {
+        Authorization: `Bearer ${this.token}`,
+        ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      },
       cache: 'no-store',
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       ...(signal ? { signal } : {}),
     });
     if (response.ok) return response.json();
@@ -92,5 +109,6 @@ async function readError(response: Response): Promise<ApiError> {
     response.status,
     body?.error?.status ?? 'UNKNOWN',
     body?.error?.message ?? `the server answered ${response.status} ${response.statusText}`,
+    body?.error?.details ?? [],
   );
 }

@@ -8,6 +8,7 @@ import { cursorStep, hoveredRun, zoom, zoomTo } from '../state/selection';
 import { theme } from '../state/theme';
 import { stepRange } from './axes';
 import { chartData } from './chart_data';
+import './charts.css';
 import { CurvePlot } from './curve_plot';
 import type { LineLook } from './palette';
 import { pointNote, stepNote } from './point_note';

@@ -10,6 +10,7 @@ import type { ExperimentJson } from '../gen/normlab/v1/experiment_service_pb';
 import { stepsBehind } from './behind';
 import { CurveStore, drawnSeries } from './curve_store';
 import { abandonedParts } from './lineage';
+import { address } from './router';
 import { type Group, groupRuns, RunList } from './run_list';
 import { deselect, select, selected, selectionIsMade } from './selection';
 
@@ -34,6 +35,9 @@ export class Live implements StreamListener {
   readonly notices = signal<readonly string[]>([]);
   /** Name of whoever is logged in. */
   readonly user = signal('');
+  /** viewer, member or admin; '' until it is known. */
+  readonly role = signal('');
+  readonly client: Client;
   readonly curves: CurveStore;
   readonly groups = computed(() =>
     groupRuns(this.runs.ids.value, (id) => this.runs.peek(id)?.experiment),
@@ -54,7 +58,6 @@ export class Live implements StreamListener {
   });
   readonly looks = signal<ReadonlyMap<string, LineLook>>(new Map());
 
-  private readonly client: Client;
   private readonly stream: StreamClient;
   /** Runs and experiments that were asked for one by one, so that each is asked for once. */
   private readonly asked = new Set<string>();
@@ -163,6 +166,7 @@ export class Live implements StreamListener {
           this.asked.clear();
           this.experiments.value = new Map(experiments.map((one) => [one.id ?? '', one]));
           this.user.value = me.name ?? '';
+          this.role.value = me.role ?? '';
           this.listed.value = true;
           this.problem.value = '';
         }),
@@ -203,7 +207,7 @@ export class Live implements StreamListener {
   // A page opened without a choice shows what was started last, with the runs that still join it;
   // from then on only people choose, so that nobody's view jumps when a colleague submits.
   private adoptNewest(): void {
-    if (!this.listed.value) return;
+    if (!this.listed.value || address.value.view !== 'runs') return;
     const groups = this.groups.value;
     if (!selectionIsMade.value) {
       this.adopted = groups[0];

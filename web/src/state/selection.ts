@@ -1,34 +1,40 @@
-// What this page draws and how: from the address, and back into it.
-import { computed, effect, signal } from '@preact/signals';
-import { formatUrl, parseUrl, type UrlState } from './url_state';
+// Which runs the charts of a view draw, and where they are zoomed to: from the address, and back
+// into it.
+import { computed, signal } from '@preact/signals';
+import { address, setQuery } from './router';
+import { formatRange, parseIds, parseRange, type Range, type View } from './url_state';
 
-const url = signal<UrlState>({ selected: undefined, zoom: undefined });
+/** Where a view that lets people choose runs keeps them in its address. */
+const listNames: Partial<Record<View, string>> = {
+  runs: 'sel',
+  compare: 'runs',
+  experiment: 'sel',
+};
+
+const listText = computed(() => {
+  const { view, id, query } = address.value;
+  if (view === 'run') return id;
+  const name = listNames[view];
+  return name === undefined ? '' : query[name];
+});
 
 /** Ids of the runs that are drawn, in the order in which they were chosen. */
-export const selected = computed(() => url.value.selected ?? []);
+export const selected = computed(() => parseIds(listText.value) ?? []);
 /** False until the address, or a choice, says what is drawn. */
-export const selectionIsMade = computed(() => url.value.selected !== undefined);
-/** The steps zoomed to, in both charts. */
-export const zoom = computed(() => url.value.zoom);
+export const selectionIsMade = computed(() => listText.value !== undefined);
+
+const zoomText = computed(() => address.value.query.x);
+/** The steps zoomed to, in all charts. */
+export const zoom = computed(() => parseRange(zoomText.value));
 
 /** Not in the address: what the pointer is at. */
 export const hoveredRun = signal<string | undefined>(undefined);
 export const cursorStep = signal<number | undefined>(undefined);
 
-export function startSelection(): void {
-  const read = () => {
-    url.value = parseUrl(location.hash);
-  };
-  read();
-  addEventListener('hashchange', read);
-  effect(() => {
-    const hash = formatUrl(url.value);
-    if (hash !== location.hash) history.replaceState(null, '', hash);
-  });
-}
-
+/** Does nothing in a view that draws no runs, or always the same. */
 export function select(runs: readonly string[]): void {
-  url.value = { ...url.value, selected: [...new Set(runs)] };
+  const name = listNames[address.peek().view];
+  if (name !== undefined) setQuery({ [name]: [...new Set(runs)].join() });
 }
 
 /** Stops drawing a run that is gone. */
@@ -43,6 +49,6 @@ export function toggle(runs: readonly string[]): void {
   select(allOn ? before.filter((run) => !runs.includes(run)) : [...before, ...runs]);
 }
 
-export function zoomTo(range: UrlState['zoom']): void {
-  url.value = { ...url.value, zoom: range };
+export function zoomTo(range: Range | undefined): void {
+  setQuery({ x: formatRange(range) });
 }

@@ -1,24 +1,55 @@
 import type { StreamStatus } from '../api/event_stream';
 import { formatCount, formatTime, formatUtc } from '../format/format';
 import type { Live } from '../state/live';
+import { address, returnTo } from '../state/router';
+import { selected } from '../state/selection';
 import { nextTheme, themeChoice } from '../state/theme';
+import { addressOf, type View } from '../state/url_state';
+import { SearchBox } from './search_box';
 
 export function TopBar({ live }: { live: Live | undefined }) {
   return (
     <header class="top">
       <b class="brand">normlab</b>
-      <nav aria-label="Views">
-        <a href="#/runs" aria-current="page">
-          Runs
-        </a>
-      </nav>
+      {live ? <Views /> : null}
+      {live ? <SearchBox /> : null}
       <span class="space" />
       {live ? <Connection live={live} /> : null}
       <button type="button" class="quiet" title="Light, dark or as the system" onClick={nextTheme}>
-        theme: {themeChoice.value}
+        <span class="wide">theme: </span>
+        {themeChoice.value}
       </button>
-      {live?.user.value ? <span title="logged in as">{live.user.value}</span> : null}
+      {live?.user.value ? (
+        <span class="user" title={`logged in, as ${live.role.value || 'user'}`}>
+          {live.user.value}
+        </span>
+      ) : null}
     </header>
+  );
+}
+
+function Views() {
+  const { view } = address.value;
+  // Comparing starts from what is selected among the runs, unless it was compared before.
+  const chosen = view === 'runs' ? selected.value : [];
+  const compare =
+    chosen.length > 1 ? addressOf('compare', '', { runs: chosen.join() }) : returnTo('compare');
+  return (
+    <nav aria-label="Views">
+      <Tab name="Runs" href={returnTo('runs')} here={['runs', 'run', 'experiment']} />
+      <Tab name="Compare" href={compare} here={['compare']} />
+      <Tab name="Queue" href={returnTo('queue')} here={['queue']} />
+      <Tab name="Submit" href={returnTo('submit')} here={['submit']} />
+    </nav>
+  );
+}
+
+function Tab({ name, href, here }: { name: string; href: string; here: View[] }) {
+  const isHere = here.includes(address.value.view);
+  return (
+    <a href={href} {...(isHere ? { 'aria-current': 'page' } : {})}>
+      {name}
+    </a>
   );
 }
 

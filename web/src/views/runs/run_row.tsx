@@ -1,11 +1,11 @@
 import type { CSSProperties } from 'preact';
-import { formatSetting, formatValue } from '../format/format';
-import { noteText, progressShare, progressText, timesText } from '../format/run_text';
-import { stateLook } from '../format/state';
-import type { RunJson } from '../gen/normlab/v1/run_pb';
-import type { DrawnSeries } from '../state/curve_store';
-import type { Live } from '../state/live';
-import { cursorStep, hoveredRun, selected, toggle } from '../state/selection';
+import { formatSetting, formatValue } from '../../format/format';
+import { noteText, progressShare, progressText, timesText } from '../../format/run_text';
+import { stateLook } from '../../format/state';
+import type { RunJson } from '../../gen/normlab/v1/run_pb';
+import type { DrawnSeries } from '../../state/curve_store';
+import type { Live } from '../../state/live';
+import { cursorStep, hoveredRun, selected, toggle } from '../../state/selection';
 
 export function RunRow({ live, id, inGroup }: { live: Live; id: string; inGroup: boolean }) {
   const run = live.runs.get(id);

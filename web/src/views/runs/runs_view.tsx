@@ -1,10 +1,11 @@
-import { CurveChart } from '../charts/curve_chart';
-import { formatCount, formatLarge } from '../format/format';
-import { progressText } from '../format/run_text';
-import { stateLook } from '../format/state';
-import type { RunJson } from '../gen/normlab/v1/run_pb';
-import type { Live } from '../state/live';
-import { cursorStep, zoom, zoomTo } from '../state/selection';
+import './runs.css';
+import { CurveChart } from '../../charts/curve_chart';
+import { formatCount, formatLarge } from '../../format/format';
+import { progressText } from '../../format/run_text';
+import { stateLook } from '../../format/state';
+import type { RunJson } from '../../gen/normlab/v1/run_pb';
+import type { Live } from '../../state/live';
+import { cursorStep, zoom, zoomTo } from '../../state/selection';
 import { heldStep } from './run_row';
 import { RunTable } from './run_table';
 

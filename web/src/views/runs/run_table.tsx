@@ -1,11 +1,11 @@
 // The run table: also the legend of the charts.
 import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { formatCount } from '../format/format';
-import { stateLook } from '../format/state';
-import type { Live } from '../state/live';
-import type { Group } from '../state/run_list';
-import { cursorStep, selected, toggle } from '../state/selection';
+import { formatCount } from '../../format/format';
+import { stateLook } from '../../format/state';
+import type { Live } from '../../state/live';
+import type { Group } from '../../state/run_list';
+import { cursorStep, selected, toggle } from '../../state/selection';
 import { RunRow } from './run_row';
 
 const closed = signal<ReadonlySet<string>>(new Set());
