@@ -112,11 +112,11 @@ int RunProgram(const std::vector<std::string>& arguments, Terminal& terminal) {
   program.get_formatter()->column_width(34);
   AddGlobalOptions(program, context);
   for (const auto add :
-       {AddArticle, AddPreset,  AddSubmit,  AddSweep,  AddLs,        AddShow,  AddWatch,
-        AddProbe,   AddPause,   AddResume,  AddRetry,  AddCancel,    AddHold,  AddMove,
-        AddAfter,   AddRename,  AddLabel,   AddNote,   AddPin,       AddRm,    AddPrune,
-        AddQueue,   AddDevices, AddExport,  AddPlot,   AddOpen,      AddLogin, AddUser,
-        AddAudit,   AddBackup,  AddCompact, AddDoctor, AddCompletion}) {
+       {AddArticle, AddPreset,  AddSubmit, AddSweep,   AddLs,     AddShow,      AddWatch,
+        AddProbe,   AddPause,   AddResume, AddRetry,   AddCancel, AddHold,      AddMove,
+        AddAfter,   AddRename,  AddLabel,  AddNote,    AddPin,    AddRm,        AddPrune,
+        AddQueue,   AddDevices, AddExport, AddPlot,    AddOpen,   AddLogin,     AddUser,
+        AddAudit,   AddLog,     AddBackup, AddCompact, AddDoctor, AddCompletion}) {
     add(program, context);
   }
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());

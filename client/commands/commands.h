@@ -23,6 +23,7 @@ void AddExport(CLI::App& program, Context& context);
 // hold and release.
 void AddHold(CLI::App& program, Context& context);
 void AddLabel(CLI::App& program, Context& context);
+void AddLog(CLI::App& program, Context& context);
 // login, logout.
 void AddLogin(CLI::App& program, Context& context);
 void AddLs(CLI::App& program, Context& context);

@@ -132,6 +132,8 @@ class Api {
   // The latest one of a run.
   virtual absl::StatusOr<OpenCheckpoint> ReadCheckpoint(const Principal&,
                                                         const v1::ReadCheckpointRequest&) = 0;
+  virtual absl::StatusOr<v1::ReadLogResponse> ReadLog(const Principal&,
+                                                      const v1::ReadLogRequest&) = 0;
   virtual absl::StatusOr<v1::ReadSeriesResponse> ReadSeries(const Principal&,
                                                             const v1::ReadSeriesRequest&) = 0;
   virtual absl::StatusOr<std::unique_ptr<PointsReader>> ReadPoints(

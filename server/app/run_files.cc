@@ -151,10 +151,18 @@ void RunFiles::DropInit(const std::string& run) const {
   fs::remove(Init(run).parent_path(), ignored);
 }
 
+fs::path RunFiles::Attempt(const std::string& run, int32_t number) const {
+  return data_dir_ / "attempts" / StrCat(run, "-", number);
+}
+
+fs::path RunFiles::Log(const std::string& run, int32_t attempt) const {
+  return Attempt(run, attempt) / "log";
+}
+
 std::vector<fs::path> RunFiles::Folders(const std::string& run, int32_t attempts) const {
   std::vector<fs::path> folders = {data_dir_ / "runs" / run};
   for (int32_t number = 1; number <= attempts; ++number) {
-    folders.push_back(data_dir_ / "attempts" / StrCat(run, "-", number));
+    folders.push_back(Attempt(run, number));
   }
   return folders;
 }

@@ -2,8 +2,8 @@
 //
 //   runs/RUN/checkpoints/     what the run's trainers write
 //   runs/RUN/init.safetensors the checkpoint of another run that this one starts from, as it was
-//   when
-//                             this one was submitted
+//                             when this one was submitted
+//   attempts/RUN-N/           of the run's N-th attempt: spool, log, ...
 //   weights/NAME.safetensors  put there by people, for init_from
 //   texts/NAME                likewise, for data; besides those that come with the program
 //
@@ -52,6 +52,9 @@ class RunFiles {
   // Takes that back, for a run that could not be stored.
   void DropInit(const std::string& run) const;
 
+  // What the program of an attempt printed.
+  std::filesystem::path Log(const std::string& run, int32_t attempt) const;
+
   // Size of all files of `run`, whose attempts are numbered from 1 to `attempts`; or of its
   // checkpoints only.
   int64_t Bytes(const std::string& run, int32_t attempts) const;
@@ -75,6 +78,7 @@ class RunFiles {
   std::filesystem::path Init(const std::string& run) const {
     return data_dir_ / "runs" / run / "init.safetensors";
   }
+  std::filesystem::path Attempt(const std::string& run, int32_t number) const;
   std::vector<std::filesystem::path> Folders(const std::string& run, int32_t attempts) const;
 
   const std::filesystem::path data_dir_;

@@ -77,6 +77,7 @@ class ServerApi : public Api {
   absl::StatusOr<v1::Run> ProbeRun(const Principal&, const v1::ProbeRunRequest&) override;
   absl::StatusOr<OpenCheckpoint> ReadCheckpoint(const Principal&,
                                                 const v1::ReadCheckpointRequest&) override;
+  absl::StatusOr<v1::ReadLogResponse> ReadLog(const Principal&, const v1::ReadLogRequest&) override;
   absl::StatusOr<v1::ReadSeriesResponse> ReadSeries(const Principal&,
                                                     const v1::ReadSeriesRequest&) override;
   absl::StatusOr<std::unique_ptr<PointsReader>> ReadPoints(const Principal&,

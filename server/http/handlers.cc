@@ -169,6 +169,17 @@ absl::StatusOr<Answer> ReadSeries(const Call& call) {
   return JsonAnswer(SeriesJson(*series));
 }
 
+absl::StatusOr<Answer> ReadLog(const Call& call) {
+  v1::ReadLogRequest request;
+  request.set_run(std::string(call.id));
+  Query query(call.target.parameters);
+  request.set_attempt(query.Int32("attempt"));
+  request.set_offset(query.Int64("offset"));
+  request.set_max_bytes(query.Int32("max_bytes"));
+  if (absl::Status status = query.Done(); !status.ok()) return status;
+  return Resource(call.api.ReadLog(call.who, request));
+}
+
 absl::StatusOr<Answer> ListExperiments(const Call& call) {
   v1::ListExperimentsRequest request;
   Query query(call.target.parameters);

@@ -26,6 +26,7 @@ absl::StatusOr<Answer> ResumeRun(const Call& call);
 absl::StatusOr<Answer> RetryRun(const Call& call);
 absl::StatusOr<Answer> ProbeRun(const Call& call);
 absl::StatusOr<Answer> ReadSeries(const Call& call);
+absl::StatusOr<Answer> ReadLog(const Call& call);
 
 absl::StatusOr<Answer> ListExperiments(const Call& call);
 absl::StatusOr<Answer> CreateExperiment(const Call& call);

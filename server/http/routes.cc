@@ -29,6 +29,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/api/v1/runs/*:retry", RetryRun},
     {"POST", "/api/v1/runs/*:probe", ProbeRun},
     {"GET", "/api/v1/runs/*/series", ReadSeries, /*needs_token=*/true, /*reads_much=*/true},
+    {"GET", "/api/v1/runs/*/log", ReadLog, /*needs_token=*/true, /*reads_much=*/true},
     {"GET", "/api/v1/experiments", ListExperiments},
     {"POST", "/api/v1/experiments", CreateExperiment},
     {"GET", "/api/v1/experiments/*", GetExperiment},

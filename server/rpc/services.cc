@@ -86,8 +86,9 @@ ServerUnaryReactor* Answer(CallbackServerContext* context, Api& api, Response* r
   }
 
 template <typename Base>
-using QueueMethods = v1::RunService::WithCallbackMethod_HoldRun<
-    v1::RunService::WithCallbackMethod_ReleaseRun<v1::RunService::WithCallbackMethod_MoveRun<Base>>>;
+using QueueMethods =
+    v1::RunService::WithCallbackMethod_HoldRun<v1::RunService::WithCallbackMethod_ReleaseRun<
+        v1::RunService::WithCallbackMethod_MoveRun<Base>>>;
 
 using RunServiceBase = v1::RunService::WithCallbackMethod_CreateRun<
     v1::RunService::WithCallbackMethod_GetRun<v1::RunService::WithCallbackMethod_ListRuns<
@@ -98,11 +99,12 @@ using RunServiceBase = v1::RunService::WithCallbackMethod_CreateRun<
                         v1::RunService::WithCallbackMethod_ResumeRun<
                             v1::RunService::WithCallbackMethod_RetryRun<
                                 v1::RunService::WithCallbackMethod_ProbeRun<
-                                    v1::RunService::WithCallbackMethod_ReadSeries<
-                                        v1::RunService::WithCallbackMethod_ReadPoints<
-                                            v1::RunService::WithCallbackMethod_ReadCheckpoint<
-                                                v1::RunService::WithRawMethod_WatchRuns<
-                                                    v1::RunService::Service>>>>>>>>>>>>>>>>;
+                                    v1::RunService::WithCallbackMethod_ReadLog<
+                                        v1::RunService::WithCallbackMethod_ReadSeries<
+                                            v1::RunService::WithCallbackMethod_ReadPoints<
+                                                v1::RunService::WithCallbackMethod_ReadCheckpoint<
+                                                    v1::RunService::WithRawMethod_WatchRuns<
+                                                        v1::RunService::Service>>>>>>>>>>>>>>>>>;
 
 class RunServiceImpl final : public RunServiceBase {
  public:
@@ -128,6 +130,7 @@ class RunServiceImpl final : public RunServiceBase {
   NORMLAB_UNARY(RetryRun, RetryRunRequest, Run)
   NORMLAB_UNARY(ProbeRun, ProbeRunRequest, Run)
   NORMLAB_UNARY_READ(ReadSeries, ReadSeriesRequest, ReadSeriesResponse)
+  NORMLAB_UNARY_READ(ReadLog, ReadLogRequest, ReadLogResponse)
 
   grpc::ServerWriteReactor<v1::ReadCheckpointResponse>* ReadCheckpoint(
       CallbackServerContext* context, const v1::ReadCheckpointRequest* request) override {

@@ -152,6 +152,7 @@ class FakeApi : public app::Api {
   Answer<v1::RetryRunRequest, v1::Run> retry_run;
   Answer<v1::ProbeRunRequest, v1::Run> probe_run;
   Answer<v1::ReadSeriesRequest, v1::ReadSeriesResponse> read_series;
+  Answer<v1::ReadLogRequest, v1::ReadLogResponse> read_log;
   // OK lets the watch begin.
   std::function<absl::Status(const v1::WatchRunsRequest&)> watch_runs;
   Answer<v1::CreateExperimentRequest, v1::Experiment> create_experiment;
@@ -252,6 +253,10 @@ class FakeApi : public app::Api {
   absl::StatusOr<app::OpenCheckpoint> ReadCheckpoint(const app::Principal&,
                                                      const v1::ReadCheckpointRequest&) override {
     return absl::UnimplementedError("the test has no answer for this");
+  }
+  absl::StatusOr<v1::ReadLogResponse> ReadLog(const app::Principal&,
+                                              const v1::ReadLogRequest& request) override {
+    return Ask(read_log, request);
   }
   absl::StatusOr<v1::ReadSeriesResponse> ReadSeries(const app::Principal&,
                                                     const v1::ReadSeriesRequest& request) override {

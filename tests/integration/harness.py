@@ -125,7 +125,12 @@ class Server:
         return int(self.run(run_id)["progress"].get("step", 0))
 
     def wait_for_state(self, run_id, *states, timeout=120.0):
-        wait_for(lambda: self.state(run_id) in states, f"{run_id} to be {states}", timeout)
+        try:
+            wait_for(lambda: self.state(run_id) in states, f"{run_id} to be {states}", timeout)
+        except AssertionError as error:
+            found = self.run(run_id)
+            raise AssertionError(f"{error}; it is {found['state']}: "
+                                 f"{found.get('endReason') or found.get('waitReason')}") from None
         return self.run(run_id)
 
     def series(self, run_id, name):

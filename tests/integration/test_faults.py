@@ -45,7 +45,7 @@ class TrainerKilled(ServerTest):
         self.assertIsNone(process_identity(trainer))
 
     def test_cancel_of_a_running_run(self):
-        first = self.server.create("cancelled", LONG)
+        first = self.server.create("cancelled", {**LONG, "steps": 10_000_000})
         wait_for(lambda: self.server.step(first) > 10, "some steps")
         _, trainer = self.server.processes(first)
         result = self.server.cli("cancel", first, check=0)

@@ -114,10 +114,10 @@ TEST_F(ProgramTest, UnknownOptionAndCommandAreUsageErrorsWithTheNearestName) {
 
 TEST_F(ProgramTest, EveryCommandHasHelpWithExamples) {
   for (const char* command :
-       {"article", "preset", "submit", "sweep",   "ls",      "show",   "watch",     "probe",
-        "pause",   "resume", "retry",  "cancel",  "rename",  "label",  "note",      "pin",
-        "rm",      "prune",  "queue",  "devices", "export",  "plot",   "open",      "login",
-        "logout",  "user",   "audit",  "backup",  "compact", "doctor", "completion"}) {
+       {"article", "preset", "submit", "sweep", "ls",      "show",    "watch",  "probe",
+        "log",     "pause",  "resume", "retry", "cancel",  "rename",  "label",  "note",
+        "pin",     "rm",     "prune",  "queue", "devices", "export",  "plot",   "open",
+        "login",   "logout", "user",   "audit", "backup",  "compact", "doctor", "completion"}) {
     EXPECT_EQ(Normlab({command, "--help"}), 0) << command;
     EXPECT_THAT(out_, HasSubstr("Examples:")) << command;
   }

@@ -239,6 +239,24 @@ TEST_F(HttpRoutesTest, ReadSeries) {
   EXPECT_EQ(Get("/api/v1/runs/R/series?max_points=many").status, 400);
 }
 
+TEST_F(HttpRoutesTest, ReadLog) {
+  v1::ReadLogRequest seen;
+  api_.read_log = [&](const v1::ReadLogRequest& request) {
+    seen = request;
+    v1::ReadLogResponse response;
+    response.set_attempt(2);
+    response.set_data("\xff");
+    response.set_size(9);
+    return response;
+  };
+  EXPECT_EQ(Get("/api/v1/runs/R/log?attempt=2&offset=-5&max_bytes=7").json()["data"], "/w==");
+  EXPECT_EQ(seen.run(), "R");
+  EXPECT_EQ(seen.attempt(), 2);
+  EXPECT_EQ(seen.offset(), -5);
+  EXPECT_EQ(seen.max_bytes(), 7);
+  EXPECT_EQ(Get("/api/v1/runs/R/log?from=3").status, 400);
+}
+
 TEST_F(HttpRoutesTest, LongAnswersArriveWhole) {
   api_.read_series = [&](const v1::ReadSeriesRequest&) {
     v1::ReadSeriesResponse response;
