@@ -292,8 +292,11 @@ absl::StatusOr<Dispatcher::Ended> Dispatcher::WriteEnd(WriteContext& context, co
   store_.attempt_log().Forget(row.id);
   RunControl control = *before;
   if (after.tried_again) ++control.tries;
+  Ended ended{.state = after.state, .reason = after.reason};
   if (after.pause.count() > 0) {
     control.not_before = context.wall_micros + std::chrono::microseconds(after.pause).count();
+    ended.held_back = HeldBack{.not_before = *control.not_before,
+                               .until = options_.clock->Now() + after.pause};
   }
   // It waits, or has ended, for another reason.
   if (after.tried_again || after.interrupted) control.ClearStop();
@@ -311,7 +314,7 @@ absl::StatusOr<Dispatcher::Ended> Dispatcher::WriteEnd(WriteContext& context, co
     return absl::OkStatus();
   });
   if (!updated.ok()) return updated;
-  return Ended{.state = after.state, .reason = after.reason};
+  return ended;
 }
 
 absl::Status Dispatcher::Finish(const Exit& exit) {
@@ -343,6 +346,7 @@ absl::Status Dispatcher::Finish(const Exit& exit) {
   LogInfo("attempt ended", {{"run", exit.key.run},
                             {"state", std::string(domain::StateWord(ended.state))},
                             {"reason", ended.reason}});
+  if (ended.held_back) held_back_[exit.key.run] = *ended.held_back;
   DropSpool(attempt, spool_fault.empty());
   {
     MutexLock lock(mutex_);

@@ -191,10 +191,17 @@ class Dispatcher {
   // In attempt_ends.cc:
   static bool WorthRetrying(const absl::Status& status);
   absl::Status Finish(const Exit& exit);
+  // A run that is not started before a time. It is stored by the wall clock, and measured by one that
+  // nobody sets.
+  struct HeldBack {
+    int64_t not_before = 0;  // microseconds UTC
+    std::chrono::steady_clock::time_point until;
+  };
   // What Finish writes. Returns what became of the run.
   struct Ended {
     v1::Run::State state = v1::Run::STATE_UNSPECIFIED;
     std::string reason = {};
+    std::optional<HeldBack> held_back = {};
   };
   absl::StatusOr<Ended> WriteEnd(storage::WriteContext& context, const Exit& exit,
                                  const std::string& spool_fault);
@@ -227,13 +234,8 @@ class Dispatcher {
   std::chrono::steady_clock::time_point start_not_before_{};  // and is not tried again before this
   bool note_again_ = false;  // reasons may have changed that are not yet written,
   std::chrono::steady_clock::time_point note_not_before_{};  // and are not before this
-  // Runs that are not started before a time, which is stored by the wall clock: this server measures
-  // what was left of it when it first saw it, by a clock that nobody sets.
-  struct HeldBack {
-    int64_t not_before = 0;  // microseconds UTC
-    std::chrono::steady_clock::time_point until;
-  };
-  std::map<std::string, HeldBack> held_back_;  // by run
+  // By run. What the server before this one stored is measured when it is first seen.
+  std::map<std::string, HeldBack> held_back_;
   std::thread thread_;
 };
 
