@@ -72,12 +72,10 @@ AttemptEnd EndOf(const AttemptRow& attempt, const executor::ExitReport& report,
   return end;
 }
 
-// By the clock that start_ticks are counted by; what was noted with its last records if they are
-// those of another boot.
-double SecondsSinceLaunch(const AttemptRow& attempt, const executor::ProcessIdentity& shepherd) {
-  if (shepherd.boot_id != BootId()) return attempt.run_seconds;
-  const double started = static_cast<double>(shepherd.start_ticks) / TicksPerSecond();
-  return std::max(0.0, BootSeconds() - started);
+// What was noted with its last records if it began in another boot.
+double SecondsSinceLaunch(const AttemptRow& attempt) {
+  if (attempt.shepherd_boot_id != BootId()) return attempt.run_seconds;
+  return std::max(0.0, BootSeconds() - attempt.began);
 }
 
 }  // namespace
@@ -144,7 +142,7 @@ absl::Status Dispatcher::RecoverOne(const v1::Run& run) {
     }
     now = read->state();
     control = *control_read;
-    attempts->back().run_seconds = SecondsSinceLaunch(attempt, *shepherd);
+    attempts->back().run_seconds = SecondsSinceLaunch(attempt);
     seconds_left = SecondsLeft(read->effective_spec(), *attempts, control.limits_from);
     return absl::OkStatus();
   });

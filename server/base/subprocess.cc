@@ -132,8 +132,6 @@ double BootSeconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-double TicksPerSecond() { return static_cast<double>(sysconf(_SC_CLK_TCK)); }
-
 absl::StatusOr<ProcessIdentity> ReadIdentity(pid_t pid) {
   const std::optional<uint64_t> ticks = StartTicks(pid);
   if (!ticks) return absl::NotFoundError(absl::StrCat("there is no process ", pid));

@@ -74,7 +74,6 @@ const std::string& BootId();
 // Seconds since then, by a clock that nobody sets and that goes on while the machine sleeps: the
 // one by which start_ticks are counted.
 double BootSeconds();
-double TicksPerSecond();
 
 // NOT_FOUND when there is no such process.
 absl::StatusOr<ProcessIdentity> ReadIdentity(pid_t pid);

@@ -16,6 +16,7 @@
 #include "server/base/log.h"
 #include "server/base/spool.h"
 #include "server/base/strings.h"
+#include "server/executor/attempt_start.h"
 #include "server/executor/exit_report.h"
 #include "server/executor/process_owner.h"
 
@@ -39,33 +40,6 @@ std::string Marker(const std::filesystem::path& directory) {
 std::filesystem::path Beside(const std::string& name) {
   std::error_code error;
   return std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / name;
-}
-
-// The server's own environment, without its secrets, with what keeps a trainer on its device and
-// on its threads. Oversubscribed threads that spin while they wait made runs ten times slower.
-std::vector<std::string> Environment(const LaunchRequest& request,
-                                     const std::filesystem::path& directory) {
-  const std::string threads = std::to_string(request.threads);
-  std::vector<std::string> environment = {
-      "OMP_NUM_THREADS=" + threads,
-      "MKL_NUM_THREADS=" + threads,
-      "OPENBLAS_NUM_THREADS=" + threads,
-      "OMP_WAIT_POLICY=PASSIVE",
-      "OMP_DYNAMIC=FALSE",
-      "MKL_DYNAMIC=FALSE",
-      "CUDA_VISIBLE_DEVICES=" + request.gpu_uuid,
-      Marker(directory),
-  };
-  const size_t own = environment.size();
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const std::string name = text.substr(0, text.find('=') + 1);
-    const bool replaced =
-        std::any_of(environment.begin(), environment.begin() + own,
-                    [&](const std::string& mine) { return mine.starts_with(name); });
-    if (!replaced && name != "NORMLAB_TOKEN=") environment.push_back(text);
-  }
-  return environment;
 }
 
 // A lock that goes with the descriptor to whoever inherits it. FAILED_PRECONDITION while another
@@ -111,6 +85,14 @@ LocalExecutor::LocalExecutor(LocalExecutorOptions options, ExitCallback on_exit)
   if (options_.trainer_path.empty()) options_.trainer_path = Beside("normlab-trainer");
   epoll_event event = {.events = EPOLLIN, .data = {}};
   epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event);
+  if (options_.warm_trainers > 0) {
+    warm_ = std::make_unique<WarmTrainers>(
+        WarmTrainersOptions{.count = options_.warm_trainers,
+                            .arguments = WarmArguments(options_),
+                            .environment = [] { return WithServerEnvironment(WarmEnvironment()); },
+                            .programs = {options_.shepherd_path, options_.trainer_path},
+                            .quiet = options_.warm_after});
+  }
   thread_ = std::thread([this] { WatchLoop(); });
 }
 
@@ -133,8 +115,10 @@ absl::StatusOr<ProcessIdentity> LocalExecutor::Launch(const LaunchRequest& reque
   if (IsWatched(request.key)) return AlreadyWatched(request.key);
   LaunchRequest prepared = request;
   prepared.directory = Canonical(request.directory);
+  prepared.endpoint_file = Canonical(request.endpoint_file);
   if (absl::Status status = Prepare(prepared); !status.ok()) return status;
   absl::StatusOr<ProcessIdentity> shepherd = Start(prepared);
+  if (warm_) warm_->Defer();
   if (!shepherd.ok()) unlink((prepared.directory / "spool").c_str());
   return shepherd;
 }
@@ -151,34 +135,15 @@ absl::Status LocalExecutor::Prepare(const LaunchRequest& request) const {
 }
 
 absl::StatusOr<ProcessIdentity> LocalExecutor::Start(const LaunchRequest& request) {
-  const std::string directory = request.directory.string();
   // The shepherd has it before it can do anything, and as long as it lives.
   const absl::StatusOr<UniqueFd> lock = TakeLock(request.directory / "alive", O_CREAT);
   if (!lock.ok()) return lock.status();
+  const std::vector<std::string> arguments = ShepherdArguments(options_, request);
+  if (const auto warm = StartWarm(request, arguments, *lock)) return *warm;
   const absl::StatusOr<pid_t> pid = Spawn({
-      .argv = {options_.shepherd_path.string(),
-               "--dir",
-               directory,
-               "--grace-ms",
-               std::to_string(options_.default_grace.count()),
-               "--log-bytes",
-               std::to_string(options_.log_bytes),
-               "--",
-               std::filesystem::absolute(options_.trainer_path).string(),
-               "--run",
-               request.key.run,
-               "--attempt",
-               std::to_string(request.key.attempt),
-               "--dir",
-               directory,
-               "--endpoint-file",
-               Canonical(request.endpoint_file).string(),
-               "--device",
-               request.device,
-               "--threads",
-               std::to_string(request.threads)},
-      .environment = Environment(request, request.directory),
-      .directory = directory,  // where a core file would go
+      .argv = arguments,
+      .environment = WithServerEnvironment(AttemptEnvironment(request)),
+      .directory = request.directory.string(),  // where a core file would go
       .inherited_fd = lock->get(),
       .block_signals = true,
   });
@@ -190,6 +155,27 @@ absl::StatusOr<ProcessIdentity> LocalExecutor::Start(const LaunchRequest& reques
     waitpid(*pid, nullptr, 0);
   }
   return identity;
+}
+
+std::optional<absl::StatusOr<ProcessIdentity>> LocalExecutor::StartWarm(
+    const LaunchRequest& request, const std::vector<std::string>& arguments, const UniqueFd& lock) {
+  std::optional<WarmTrainer> warm = warm_ ? warm_->Take() : std::nullopt;
+  if (!warm) return std::nullopt;
+  const absl::Status told =
+      HandOver(warm->line, arguments, AttemptEnvironment(request), lock, options_.hand_over);
+  if (!told.ok()) {
+    LogWarning("a warm trainer could not be used",
+               {{"run", request.key.run}, {"why", told.ToString()}});
+    warm_->Discard(*std::move(warm));
+    return std::nullopt;
+  }
+  const absl::Status watched =
+      Watch(request.key, {.directory = request.directory, .shepherd = std::move(warm->process)});
+  if (watched.ok()) return warm->shepherd;
+  // Its trainer dies with it.
+  const absl::StatusOr<UniqueFd> process = OpenProcess(warm->shepherd);
+  if (process.ok()) SignalProcess(*process, SIGKILL).IgnoreError();  // if it cannot be, it is gone
+  return watched;
 }
 
 absl::StatusOr<ProcessIdentity> LocalExecutor::WatchChild(const LaunchRequest& request,

@@ -6,10 +6,15 @@
 // The folder of an attempt: token (0600), spool, log, log.1 when the log has grown long, alive (a
 // lock that the shepherd holds from its first moment), shepherd.json and, in the end, exit.json.
 // Nothing here ends an attempt when the executor or the server goes: the next server adopts it.
+//
+// An attempt becomes that of a trainer that was started ahead, if there is one, and is started from
+// nothing otherwise: see warm_trainers.h and docs/adr/0029-warm-trainers.md.
 #ifndef NORMLAB_SERVER_EXECUTOR_LOCAL_EXECUTOR_H_
 #define NORMLAB_SERVER_EXECUTOR_LOCAL_EXECUTOR_H_
 
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -18,6 +23,7 @@
 #include "server/base/mutex.h"
 #include "server/base/subprocess.h"
 #include "server/executor/executor.h"
+#include "server/executor/warm_trainers.h"
 
 namespace normlab::executor {
 
@@ -32,6 +38,12 @@ struct LocalExecutorOptions {
   std::chrono::milliseconds introduction = std::chrono::seconds(5);
   // Of the trainer's log; what is older is kept once more, in log.1.
   int64_t log_bytes = 16 << 20;
+  // Trainers that wait, loaded, for attempts.
+  int warm_trainers = 0;
+  // So long after an attempt began the next of them is loaded.
+  std::chrono::milliseconds warm_after = std::chrono::seconds(1);
+  // For one of them to prepare its attempt's folder; after that another is started in its place.
+  std::chrono::milliseconds hand_over = std::chrono::seconds(2);
 };
 
 class LocalExecutor : public Executor {
@@ -46,6 +58,9 @@ class LocalExecutor : public Executor {
   std::optional<ProcessIdentity> FindShepherd(const std::filesystem::path& directory) override;
   void Terminate(const AttemptKey& key, std::chrono::milliseconds grace) override;
 
+  // Trainers that wait, loaded.
+  int WarmCount() const { return warm_ ? warm_->Loaded() : 0; }
+
  private:
   struct Attempt {
     std::filesystem::path directory;
@@ -54,6 +69,10 @@ class LocalExecutor : public Executor {
 
   absl::Status Prepare(const LaunchRequest& request) const;
   absl::StatusOr<ProcessIdentity> Start(const LaunchRequest& request);
+  // Nothing when there is none to be used, and none has begun.
+  std::optional<absl::StatusOr<ProcessIdentity>> StartWarm(
+      const LaunchRequest& request, const std::vector<std::string>& arguments,
+      const UniqueFd& lock);
   absl::StatusOr<ProcessIdentity> WatchChild(const LaunchRequest& request, pid_t shepherd);
   absl::Status Watch(const AttemptKey& key, Attempt attempt);
   bool IsWatched(const AttemptKey& key);
@@ -67,6 +86,7 @@ class LocalExecutor : public Executor {
   const ExitCallback on_exit_;
   UniqueFd epoll_;
   UniqueFd wake_;
+  std::unique_ptr<WarmTrainers> warm_;  // set by the constructor; none when none are wanted
 
   Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,4 +1,5 @@
 /* normlab-shepherd --dir DIR --grace-ms N [--log-bytes N] -- TRAINER ARGS...
+ * normlab-shepherd --warm -- TRAINER ARGS...
  *
  * Parent of one trainer, and the one process that knows how it really ended: it outlives the
  * server, which after a restart could not wait for a process that is not its child.
@@ -20,6 +21,10 @@
  *
  * The log is kept to about --log-bytes: it is looked at every second.
  *
+ * With --warm it starts TRAINER ahead, and descriptor 3 is a line to the server, over which it is
+ * told later what the first form's arguments would have been: see shepherd_warm.h. From then on all
+ * is as above.
+ *
  * It expects to be started with all signals blocked, so that none can end it before it listens. */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -35,13 +40,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "server/base/orders.h"
 #include "server/executor/shepherd_files.h"
+#include "server/executor/shepherd_warm.h"
 
 enum {
   kKillAgainMs = 50,
   kLogCheckMs = 1000,
   kTrainerNice = 5,
-  kLock = 3, /* a descriptor */
+  kGiven = 3, /* a descriptor: the lock, or the line to the server */
   kCannotStart = 127,
   kUsage = 2
 };
@@ -116,7 +123,7 @@ static int Prepare(const char* path, int* directory) {
   return file;
 }
 
-static void BecomeTrainer(char** argv, pid_t shepherd) {
+static void BecomeTrainer(char** argv, pid_t shepherd, int line) {
   sigset_t none;
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -125,6 +132,7 @@ static void BecomeTrainer(char** argv, pid_t shepherd) {
   /* When memory runs out, the trainer goes, not the server nor this process. */
   const int adjust = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (adjust >= 0 && write(adjust, "500", 3) < 0) Complain("oom_score_adj");
+  if (line >= 0 && dup2(line, kTrainerLine) < 0) _exit(kCannotStart);
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   execv(argv[0], argv);
@@ -132,14 +140,16 @@ static void BecomeTrainer(char** argv, pid_t shepherd) {
   _exit(kCannotStart);
 }
 
-/* Plain fork: this process has one thread, and PR_SET_PDEATHSIG needs code before the exec. */
-static pid_t StartTrainer(char** argv) {
+/* Plain fork: this process has one thread, and PR_SET_PDEATHSIG needs code before the exec. `line`
+ * becomes the trainer's, unless it is -1. */
+static pid_t StartTrainer(char** argv, int line) {
   const pid_t self = getpid();
   const pid_t trainer = fork();
   if (trainer == 0) {
     errno = 0;
-    BecomeTrainer(argv, self);
+    BecomeTrainer(argv, self, line);
   }
+  if (trainer < 0) Complain("cannot fork");
   if (trainer > 0) setpgid(trainer, trainer); /* here too: the group exists from now on */
   return trainer;
 }
@@ -215,7 +225,8 @@ static int Reap(struct Attempt* attempt) {
   }
 }
 
-static void WaitForSignal(struct Attempt* attempt, const sigset_t* signals, long grace_ms) {
+static void WaitForSignal(struct Attempt* attempt, long grace_ms) {
+  sigset_t signals;
   long long wait_ms = 3600 * 1000;
   if (attempt->stopping) wait_ms = attempt->kill_at_ms - NowMs();
   if (wait_ms > kLogCheckMs) wait_ms = kLogCheckMs;
@@ -223,48 +234,99 @@ static void WaitForSignal(struct Attempt* attempt, const sigset_t* signals, long
   if (wait_ms < 0) wait_ms = 0;
   const struct timespec timeout = {wait_ms / 1000, wait_ms % 1000 * 1000000};
   siginfo_t info;
-  const int signal = sigtimedwait(signals, &info, &timeout);
-  if (signal == SIGTERM || signal == SIGINT) RequestStop(attempt, grace_ms);
-  if (signal == SIGRTMIN) RequestStop(attempt, info.si_value.sival_int);
-}
-
-static void Watch(struct Attempt* attempt, int directory, const struct Arguments* arguments) {
-  sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGCHLD);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGRTMIN);
+  const int signal = sigtimedwait(&signals, &info, &timeout);
+  if (signal == SIGTERM || signal == SIGINT) RequestStop(attempt, grace_ms);
+  if (signal == SIGRTMIN) RequestStop(attempt, info.si_value.sival_int);
+}
+
+static void Watch(struct Attempt* attempt, int directory, const struct Arguments* arguments) {
   while (Reap(attempt)) {
     if (attempt->killing || (attempt->stopping && NowMs() >= attempt->kill_at_ms)) {
       KillAll(attempt);
     }
     CapLog(directory, 1, arguments->log_bytes);
-    WaitForSignal(attempt, &signals, arguments->grace_ms);
+    WaitForSignal(attempt, arguments->grace_ms);
   }
 }
 
-int main(int argc, char** argv) {
-  const double begin = BootSeconds();
-  struct Arguments arguments = {0};
-  struct Attempt attempt = {0};
-  sigset_t every;
-  int directory;
-  if (ParseArguments(argc, argv, &arguments) != 0) {
-    dprintf(2, "usage: normlab-shepherd --dir DIR --grace-ms N -- TRAINER ARGS...\n");
-    return kUsage;
+/* It never became an attempt: nothing of it is to be left. */
+static int EndUnused(struct Attempt* attempt) {
+  while (Reap(attempt)) {
+    KillAll(attempt);
+    WaitForSignal(attempt, 0);
   }
-  fcntl(kLock, F_SETFD, FD_CLOEXEC);
+  return 1;
+}
+
+/* The attempt's trainer is started here, once everything else is prepared. Returns 0 or -1. */
+static int BeginCold(struct Attempt* attempt, const struct Arguments* arguments) {
+  attempt->trainer = StartTrainer(arguments->trainer, -1);
+  return attempt->trainer < 0 ? -1 : 0;
+}
+
+/* The same with one that was started ahead. On failure it has not begun. */
+static int BeginWarm(const struct Orders* orders, const struct Arguments* arguments,
+                     const struct Waiting* waiting) {
+  /* From now on the server's end shows on the line. The lock stays open as long as this process. */
+  prctl(PR_SET_PDEATHSIG, 0);
+  if (chdir(arguments->directory) != 0 || WaitForBegin(waiting) < 0) return -1;
+  /* If it is gone, it has ended like any trainer: that is reported. */
+  if (PassOn(waiting, orders, arguments->trainer) != 0) Complain("the trainer that was kept ready");
+  close(waiting->server);
+  close(waiting->line);
+  close(waiting->trainer);
+  return 0;
+}
+
+/* Starts the trainer of `shepherd --warm -- TRAINER ...` and waits for orders. Returns 0 or -1. */
+static int WaitWarm(int argc, char** argv, struct Attempt* attempt, struct Orders* orders,
+                    struct Waiting* waiting) {
+  int ends[2];
+  prctl(PR_SET_PDEATHSIG, SIGKILL); /* with the server, even if somebody has stopped this process */
+  if (argc < 4 || strcmp(argv[2], "--") != 0 || OpenLine(ends) != 0) return -1;
+  attempt->trainer = StartTrainer(argv + 3, ends[1]);
+  close(ends[1]);
+  waiting->server = kGiven;
+  waiting->line = ends[0];
+  waiting->trainer = attempt->trainer < 0 ? -1 : OpenPidfd(attempt->trainer);
+  if (waiting->trainer < 0 || WaitForOrders(waiting, orders) != 0) return -1;
+  ShowArguments(orders, argc, argv);
+  return TakeEnvironment(orders, "NORMLAB_ATTEMPT_DIR");
+}
+
+/* Signals wait until they are listened for, and whatever descendants leave behind comes here. */
+static void SetUpProcess(void) {
+  sigset_t every;
+  fcntl(kGiven, F_SETFD, FD_CLOEXEC);
   sigfillset(&every);
   sigprocmask(SIG_SETMASK, &every, NULL);
   setsid(); /* fails only for the leader of a group, which then is no server's */
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+int main(int argc, char** argv) {
+  static struct Orders orders;
+  struct Arguments arguments = {0};
+  struct Attempt attempt = {0};
+  const int warm = argc > 1 && strcmp(argv[1], "--warm") == 0;
+  struct Waiting waiting;
+  int directory;
+  SetUpProcess();
+  if (warm && WaitWarm(argc, argv, &attempt, &orders, &waiting) != 0) return EndUnused(&attempt);
+  const double begin = BootSeconds();
+  if (ParseArguments(warm ? orders.argc : argc, warm ? orders.argv : argv, &arguments) != 0) {
+    dprintf(2, "usage: normlab-shepherd --dir DIR --grace-ms N -- TRAINER ARGS...\n");
+    return warm ? EndUnused(&attempt) : kUsage;
+  }
   const int exit_file = Prepare(arguments.directory, &directory);
-  if (exit_file < 0) return 1;
-  attempt.trainer = StartTrainer(arguments.trainer);
-  if (attempt.trainer < 0) {
-    Complain("cannot fork");
-    return 1;
+  if (exit_file < 0) return EndUnused(&attempt);
+  if ((warm ? BeginWarm(&orders, &arguments, &waiting) : BeginCold(&attempt, &arguments)) != 0) {
+    return EndUnused(&attempt);
   }
   if (WriteShepherdFile(directory, attempt.trainer) != 0) Complain("cannot write shepherd.json");
   Watch(&attempt, directory, &arguments);

@@ -170,6 +170,11 @@ std::variant<Config, int> ReadConfig(int argc, const char* const* argv) {
   app.add_option("--shepherd", config.shepherd,
                  "program that watches over trainers (default: beside this one)")
       ->envname("NORMLAB_SHEPHERD");
+  app.add_option("--warm-trainers", config.warm_trainers,
+                 "trainers that wait, loaded, so that runs start sooner; each takes memory, see "
+                 "docs/operating.md (default: 1, or 0 with a --trainer of your own)")
+      ->envname("NORMLAB_WARM_TRAINERS")
+      ->check(CLI::Range(0, 64));
   app.add_option("--texts", config.texts,
                  "folder of texts besides that in the data folder (default: "
                  "../share/normlab/texts from this program)")

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -23,13 +24,14 @@ struct Config {
   double checkpoint_grace_seconds = 60;
   std::string on_stop = "leave";  // or "checkpoint"
   double stop_wait_seconds = 120;
-  int64_t wal_notice_mib = 256;    // a log larger than that is a problem,
-  int64_t wal_limit_mib = 1024;    // and beyond that points wait
+  int64_t wal_notice_mib = 256;       // a log larger than that is a problem,
+  int64_t wal_limit_mib = 1024;       // and beyond that points wait
   double heartbeat_seconds = 15;      // of idle event streams
   double stall_timeout_seconds = 30;  // of event streams that nobody reads
   std::filesystem::path shepherd;     // empty: beside this program
   std::filesystem::path trainer;
-  std::filesystem::path texts;  // empty: ../share/normlab/texts from this program
+  std::optional<int64_t> warm_trainers;  // absent: 1, or 0 with a trainer of one's own
+  std::filesystem::path texts;           // empty: ../share/normlab/texts from this program
 };
 
 // Either what to run with, or the exit code to leave with at once (help was shown, or the fault

@@ -205,6 +205,8 @@ absl::Status Server::StartParts() {
   executor::LocalExecutorOptions local;
   local.shepherd_path = config_.shepherd;
   local.trainer_path = config_.trainer;
+  // A program of the user's may take what it is started for as an attempt.
+  local.warm_trainers = static_cast<int>(config_.warm_trainers.value_or(config_.trainer.empty()));
   options.make_executor = [local](executor::Executor::ExitCallback on_exit) {
     return std::make_unique<executor::LocalExecutor>(local, std::move(on_exit));
   };

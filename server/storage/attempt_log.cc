@@ -265,7 +265,7 @@ absl::Status AttemptLog::WriteTotals(WriteContext& context, Open& open, const Ba
       "outcome_reason = ?5, checkpoint_step = ?6, checkpoint_file = ?7, checkpoint_bytes = ?8, "
       "earlier_checkpoint_step = ?9, earlier_checkpoint_file = ?10, "
       // Of one that is lost later, this is how long it is known to have run.
-      "run_seconds = iif(shepherd_boot_id = ?11, max(0, ?12 - shepherd_start_ticks / ?13), "
+      "run_seconds = iif(shepherd_boot_id = ?11, max(0, ?12 - began), "
       "run_seconds) WHERE id = ?1");
   attempt.Bind(1, open.row.id);
   attempt.Bind(2, open.row.last_step);
@@ -279,7 +279,6 @@ absl::Status AttemptLog::WriteTotals(WriteContext& context, Open& open, const Ba
   attempt.Bind(10, open.row.earlier_checkpoint_file);
   attempt.Bind(11, BootId());
   attempt.Bind(12, BootSeconds());
-  attempt.Bind(13, TicksPerSecond());
   if (absl::Status status = attempt.Run(); !status.ok()) return status;
   const v1::Summary& summary = open.summary;
   Statement run = context.database.Prepared(

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/base/strings.h"
+#include "server/base/subprocess.h"
 #include "server/storage/journal.h"
 #include "server/storage/summary.h"
 
@@ -18,7 +19,7 @@ using google::protobuf::util::TimeUtil;
   "last_step, persisted_sequence, outcome, outcome_reason, shepherd_pid, shepherd_start_ticks, " \
   "shepherd_boot_id, started_sequence, checkpoint_step, checkpoint_file, checkpoint_bytes, "     \
   "earlier_checkpoint_step, earlier_checkpoint_file, run_seconds, end_reason, interrupted, "     \
-  "abandoned, resumed_from_file, gpu_memory_bytes, exclusive, "                                  \
+  "abandoned, resumed_from_file, gpu_memory_bytes, exclusive, began, "                           \
   "(SELECT number FROM attempts AS origin WHERE origin.id = attempts.resumed_from)"
 
 AttemptRow AttemptOf(const Statement& row) {
@@ -52,7 +53,8 @@ AttemptRow AttemptOf(const Statement& row) {
   attempt.resumed_from_file = row.Text(26);
   attempt.gpu_memory_bytes = row.Integer(27);
   attempt.exclusive = row.Integer(28) != 0;
-  attempt.resumed_from_attempt = static_cast<int32_t>(row.MaybeInteger(29).value_or(0));
+  attempt.began = row.Real(29);
+  attempt.resumed_from_attempt = static_cast<int32_t>(row.MaybeInteger(30).value_or(0));
   return attempt;
 }
 
@@ -86,12 +88,15 @@ absl::StatusOr<AttemptRow> InsertAttempt(WriteContext& context, AttemptRow attem
   }
   attempt.number = attempts->empty() ? 1 : attempts->back().number + 1;
   attempt.start_time = context.wall_micros;
+  attempt.began = BootSeconds();
+  attempt.shepherd_boot_id = BootId();
   attempt.started_sequence = context.sequence;
   attempt.directory = StrCat("attempts/", attempt.run, "-", attempt.number);
   Statement insert = context.database.Prepared(
       "INSERT INTO attempts (run, number, device, directory, token_sha256, resumed_from_step, "
       "start_time, started_sequence, resumed_from, resumed_from_file, gpu_memory_bytes, "
-      "exclusive) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) RETURNING id");
+      "exclusive, began, shepherd_boot_id) "
+      "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) RETURNING id");
   insert.Bind(1, attempt.run);
   insert.Bind(2, int64_t{attempt.number});
   insert.Bind(3, attempt.device);
@@ -104,6 +109,8 @@ absl::StatusOr<AttemptRow> InsertAttempt(WriteContext& context, AttemptRow attem
   insert.Bind(10, attempt.resumed_from_file);
   insert.Bind(11, attempt.gpu_memory_bytes);
   insert.Bind(12, int64_t{attempt.exclusive});
+  insert.Bind(13, attempt.began);
+  insert.Bind(14, attempt.shepherd_boot_id);
   if (!insert.Step()) return insert.status();
   attempt.id = insert.Integer(0);
   if (absl::Status status = insert.Run(); !status.ok()) return status;

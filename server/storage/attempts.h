@@ -37,6 +37,7 @@ struct AttemptRow {
   std::optional<int64_t> shepherd_pid;
   int64_t shepherd_start_ticks = 0;
   std::string shepherd_boot_id;
+  double began = 0;  // seconds since boot (BootSeconds); the shepherd may have waited, and be older
   uint64_t started_sequence = 0;
   // Its latest checkpoint, and the one before it; step 0 when it has none.
   int64_t checkpoint_step = 0;

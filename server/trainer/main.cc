@@ -3,13 +3,17 @@
 
 #include "server/base/log.h"
 #include "server/trainer/link/attempt.h"
+#include "server/trainer/link/warm_start.h"
 
 int main(int argc, char** argv) {
+  using namespace normlab::trainer;
   normlab::StartLogging("info");
-  const auto arguments = normlab::trainer::ParseArguments(argc, argv);
+  const auto arguments =
+      IsWarmStart(argc, argv) ? WaitForAttempt(argc, argv) : ParseArguments(argc, argv);
+  if (absl::IsCancelled(arguments.status())) return kExitEnded;
   if (!arguments.ok()) {
     std::fprintf(stderr, "normlab-trainer: %s\n", arguments.status().ToString().c_str());
-    return normlab::trainer::kExitUsage;
+    return kExitUsage;
   }
-  return normlab::trainer::RunAttempt(*arguments);
+  return RunAttempt(*arguments);
 }

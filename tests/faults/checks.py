@@ -112,10 +112,9 @@ def curve_faults(run, curves, steps):
     return found
 
 
-def left_processes(data):
-    """Processes of attempts of this data folder that are still there."""
-    marker = f"NORMLAB_ATTEMPT_DIR={data}".encode()
-    found = []
+def processes_with(marker):
+    """{pid: first argument} of those whose environment holds the bytes, and that have not ended."""
+    found = {}
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
@@ -123,11 +122,26 @@ def left_processes(data):
             if marker in (entry / "environ").read_bytes():
                 state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
                 if state not in "ZX":
-                    found.append(f"process {entry.name} is left: "
-                                 f"{(entry / 'cmdline').read_bytes().split(bytes(1))[:1]}")
+                    found[int(entry.name)] = (entry / "cmdline").read_bytes().split(bytes(1))[0]
         except OSError:
             continue  # gone meanwhile, or somebody else's
     return found
+
+
+def left_processes(data):
+    """Processes of attempts of this data folder that are still there."""
+    return [f"process {pid} is left: {name}" for pid, name
+            in processes_with(f"NORMLAB_ATTEMPT_DIR={data}".encode()).items()]
+
+
+def warm_processes(server):
+    """Those that the server with that number keeps for attempts, or has left behind."""
+    return sorted(processes_with(f"NORMLAB_ATTEMPT_DIR=warm:{server} ".encode()))
+
+
+def left_warm(servers):
+    return [f"process {pid} is left, which waited for attempts of server {server}"
+            for server in servers for pid in warm_processes(server)]
 
 
 def left_spools(data):

@@ -5,9 +5,9 @@ been none, as far as the faults allow.
 
 A round is a real server in a folder of its own, up to four runs of the fake trainer under real
 shepherds, watchers of both kinds, and faults at random moments: SIGKILL, SIGTERM and SIGSTOP of the
-server, SIGKILL and SIGSTOP of trainers and shepherds, a disk that is slow, full, or fails to sync, a
-wall clock that jumps, watchers' connections that are cut or slow, and people who cancel, pause and
-resume. `--round SEED` repeats one round by the number that was printed for it.
+server, SIGKILL and SIGSTOP of trainers and shepherds, also of those that wait for attempts, a
+disk that is slow, full, or fails to sync, a wall clock that jumps, watchers' connections that are cut
+or slow, and people who cancel, pause and resume. `--round SEED` repeats one round by the number that was printed for it.
 """
 
 import argparse
@@ -64,12 +64,14 @@ class Round:
         self.control = Control(folder / "control")
         self.server = Server(self.data, "--cpu-slots", str(self.random.randint(1, 4)),
                              "--trainer", BIN / "normlab-fake-trainer", "--cancel-grace", "2",
+                             "--warm-trainers", str(self.random.randint(0, 3)),
                              env={"LD_PRELOAD": str(SHIM),
                                   "NORMLAB_FAULT_CONTROL": str(folder / "control"),
                                   **{f"NORMLAB_FAKE_ENGINE_{n}": text
                                      for n, text in ENGINES.items()}})
         self.address = ""
         self.token = ""
+        self.servers = []     # numbers of their processes
         self.runs = {}        # id -> steps
         self.excuses = collections.defaultdict(set)
         self.began = 0.0      # by the monotonic clock
@@ -99,6 +101,7 @@ class Round:
         while True:
             try:
                 self.server.start()
+                self.servers.append(self.server.process.pid)
                 break
             except AssertionError:
                 if time.monotonic() > deadline or not self.disk_is_bad():
@@ -126,7 +129,8 @@ class Round:
 
     def do_faults(self):
         kinds = [self.kill_server, self.kill_server, self.stop_server, self.pause_server,
-                 self.kill_trainer, self.kill_shepherd, self.pause_trainer, self.slow_disk,
+                 self.kill_trainer, self.kill_shepherd, self.pause_trainer, self.kill_warm,
+                 self.stop_warm, self.slow_disk,
                  self.full_disk, self.failing_sync, self.jump_clock, self.cut_watchers,
                  self.slow_watchers, self.cancel, self.pause_run]
         chosen = [self.random.choice(kinds) for _ in range(self.random.randint(1, 5))]
@@ -158,18 +162,26 @@ class Round:
             self.check_run(run, steps, on_interrupt)
         for name, watcher in self.watchers.items():
             self.check_watcher(name, watcher)
-        deadline = time.monotonic() + 5
-        while (left := checks.left_leases(self.server) + checks.left_processes(self.data) +
-               checks.left_spools(self.data)) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        self.faults += left
+        self.faults += self.what_stays(lambda: checks.left_leases(self.server) +
+                                       checks.left_processes(self.data) +
+                                       checks.left_spools(self.data) +
+                                       checks.left_warm(self.servers[:-1]))
         code = self.server.kill(signal.SIGTERM)
         if code != 0:
             self.faults.append(f"a clean stop ended with {code}")
+        self.faults += checks.left_warm(self.servers)
         stored = checks.Stored(self.data)
         self.faults += stored.faults()
         for name, watcher in self.watchers.items():
             self.faults += stored.missing(name, watcher.shown)
+
+    @staticmethod
+    def what_stays(find, seconds=5):
+        """What find() finds, when that does not go away by itself."""
+        deadline = time.monotonic() + seconds
+        while (left := find()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return left
 
     def check_run(self, run, steps, on_interrupt):
         ended = self.server.run(run)
@@ -214,6 +226,9 @@ class Round:
             self.server.kill()
         for entry in checks.left_processes(self.data):
             os.kill(int(entry.split()[1]), signal.SIGKILL)
+        for server in self.servers:
+            for pid in checks.warm_processes(server):
+                self.signal(pid, signal.SIGKILL)
         for watcher in self.watchers.values():
             if isinstance(watcher, CommandLineWatcher) and watcher.running():
                 watcher.stop(0)
@@ -292,6 +307,26 @@ class Round:
                 self.pause_process(victim[1])
             except ProcessLookupError:
                 pass
+
+    @staticmethod
+    def signal(pid, number):
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass  # it ended by itself in this very moment
+
+    def warm_victim(self):
+        found = checks.warm_processes(self.server.process.pid)
+        return self.random.choice(found) if found else None
+
+    def kill_warm(self):
+        if victim := self.warm_victim():
+            self.signal(victim, signal.SIGKILL)
+
+    def stop_warm(self):
+        """For ever: who wants to use it gets no answer."""
+        if victim := self.warm_victim():
+            self.signal(victim, signal.SIGSTOP)
 
     def slow_disk(self):
         self.control[SYNC_DELAY] = self.random.randint(5_000, 200_000)

@@ -52,24 +52,22 @@ TEST_P(RunningTimeTest, IsWhatTheShepherdMeasured) {
 
 TEST_P(RunningTimeTest, OfALostAttemptIsThatOfItsLastRecords) {
   const std::string run = runs_.AddRun();
-  const storage::AttemptRow started = runs_.StartAttempt(run);
-  // Trained by this process, which began not long ago.
-  storage::AttemptRow attempt = started;
-  const ProcessIdentity me = ReadIdentity(getpid()).value();
-  attempt.shepherd_pid = me.pid;
-  attempt.shepherd_start_ticks = static_cast<int64_t>(me.start_ticks);
-  attempt.shepherd_boot_id = me.boot_id;
+  storage::AttemptRow attempt = runs_.StartAttempt(run);
+  // Its shepherd is as old as the machine's boot: it had waited, warm.
+  attempt.shepherd_pid = getpid();
+  attempt.shepherd_start_ticks = 1;
+  attempt.shepherd_boot_id = BootId();
   ASSERT_TRUE(runs_.store()
                   .writer()
                   .Write([&](storage::WriteContext& context) {
                     return storage::SetShepherd(context, attempt);
                   })
                   .ok());
-  const double before = BootSeconds() - static_cast<double>(me.start_ticks) / TicksPerSecond();
+  const double before = BootSeconds() - attempt.began;
   runs_.clock().JumpWall(GetParam());
   ASSERT_TRUE(
       runs_.Append(attempt.id, 1, {fakes::SeriesRecord({"loss"}), fakes::StepRecord(1, {2})}).ok());
-  const double after = BootSeconds() - static_cast<double>(me.start_ticks) / TicksPerSecond();
+  const double after = BootSeconds() - attempt.began;
   runs_.clock().JumpWall(GetParam());
   ASSERT_TRUE(runs_.store()
                   .writer()
@@ -80,6 +78,31 @@ TEST_P(RunningTimeTest, OfALostAttemptIsThatOfItsLastRecords) {
   EXPECT_GE(runs_.Read(run).run_seconds(), before);
   EXPECT_LE(runs_.Read(run).run_seconds(), after);
   EXPECT_GE(std::abs(WallSeconds(runs_.Read(run).attempts(0))), 3600);
+}
+
+TEST_P(RunningTimeTest, OfAnAttemptThatIsTakenOverIsNotTheAgeOfItsShepherd) {
+  v1::RunSpec spec;
+  spec.set_time_limit(BootSeconds() / 2);
+  const std::string run = AddRunWith(spec);
+  storage::AttemptRow attempt = runs_.StartAttempt(run);
+  attempt.shepherd_pid = getpid();
+  attempt.shepherd_start_ticks = 1;  // it had waited, warm, since the boot
+  attempt.shepherd_boot_id = BootId();
+  ASSERT_TRUE(runs_.store()
+                  .writer()
+                  .Write([&](storage::WriteContext& context) {
+                    return storage::SetShepherd(context, attempt);
+                  })
+                  .ok());
+  runs_.clock().JumpWall(GetParam());
+  Start(2);
+  const std::string other = runs_.AddRun();
+  dispatcher_->Wake();
+  EXPECT_EQ(executor_->WaitForLaunch(1).key.run, other);  // so it has been through a round
+  EXPECT_EQ(runs_.Read(run).state(), v1::Run::STATE_RUNNING);
+  runs_.clock().Advance(std::chrono::seconds(static_cast<int64_t>(spec.time_limit()) + 1));
+  dispatcher_->Wake();
+  WaitForState(run, v1::Run::STATE_PAUSING);
 }
 
 TEST_P(RunningTimeTest, APauseAfterAnInterruptionIsNeitherCutShortNorDrawnOut) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -29,13 +30,29 @@ class AttemptFixture : public testing::Test {
 
   void SetUp() override {
     unsetenv("NORMLAB_FAKE_ENGINE");
+    MakeExecutor(0);
+  }
+  void MakeExecutor(int warm_trainers) {
     executor_ = std::make_unique<executor::LocalExecutor>(
-        executor::LocalExecutorOptions{.shepherd_path = NORMLAB_SHEPHERD, .trainer_path = trainer_},
+        executor::LocalExecutorOptions{.shepherd_path = NORMLAB_SHEPHERD,
+                                       .trainer_path = trainer_,
+                                       .warm_trainers = warm_trainers,
+                                       .warm_after = std::chrono::milliseconds(0)},
         [this](const auto&, const executor::ExitReport& report) {
           MutexLock lock(mutex_);
           report_ = report;
           changed_.NotifyAll();
         });
+  }
+  // From now on attempts become those of trainers that had waited; returns when one does.
+  void KeepWarm() {
+    executor_.reset();
+    MakeExecutor(1);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (executor_->WarmCount() == 0 && std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ASSERT_EQ(executor_->WarmCount(), 1);
   }
   void TearDown() override {
     executor_->Terminate(key_, std::chrono::milliseconds(0));
@@ -63,7 +80,7 @@ class AttemptFixture : public testing::Test {
                                              .token = "secret",
                                              .device = "cpu:0",
                                              .gpu_uuid = "",
-                                             .threads = 1,
+                                             .threads = threads_,
                                              .directory = Directory(),
                                              .endpoint_file = server_->endpoint_file()});
     ASSERT_TRUE(shepherd.ok()) << shepherd.status();
@@ -111,6 +128,7 @@ class AttemptFixture : public testing::Test {
   const std::filesystem::path trainer_;
   std::filesystem::path Directory() const { return root_ / std::to_string(key_.attempt); }
 
+  int32_t threads_ = 1;
   executor::AttemptKey key_ = {"01RUN", 1};
   const fakes::TempDir temporary_;
   const std::filesystem::path root_ = temporary_.path();

@@ -46,6 +46,34 @@ TEST_F(AttemptTest, WholeRunIsRecorded) {
   EXPECT_GT(hello.pid(), 0);
 }
 
+TEST_F(AttemptTest, OneThatHadWaitedIsRecordedLikeAnyOther) {
+  StartServer(1000);
+  KeepWarm();
+  Launch();
+  EXPECT_EQ(WaitForExit().exit_code, kExitEnded);
+  EXPECT_EQ(AllRecords().size(), 1003U);
+  EXPECT_EQ(LastStep(AllRecords()), 1000);
+  EXPECT_NE(ReadFile(Directory() / "log").value_or("").find("info ended"), std::string::npos);
+}
+
+TEST_F(AttemptTest, OneThatHadWaitedIsKnownByItsEnvironmentItsFolderAndItsArguments) {
+  StartServer(1000000000);
+  KeepWarm();
+  Launch();
+  ASSERT_TRUE(server_->WaitForRecords(10));
+  const std::string process = "/proc/" + std::to_string(server_->hellos().at(0).pid());
+  EXPECT_EQ(EnvironmentOf(server_->hellos().at(0).pid(), "NORMLAB_ATTEMPT_DIR"),
+            Directory().string());
+  EXPECT_EQ(std::filesystem::read_symlink(process + "/cwd"), Directory());
+  EXPECT_EQ(std::filesystem::read_symlink(process + "/fd/1"), Directory() / "log");
+  EXPECT_EQ(std::filesystem::read_symlink(process + "/fd/2"), Directory() / "log");
+  const std::string arguments = ReadFile(process + "/cmdline").value_or("");
+  EXPECT_NE(arguments.find(std::string("\0--run\00001RUN\0--attempt\0001\0", 25)),
+            std::string::npos)
+      << arguments;
+  EXPECT_EQ(arguments.find("--warm"), std::string::npos);
+}
+
 TEST_F(AttemptTest, DivergedRunKeepsEveryStepUpToTheBadOne) {
   setenv("NORMLAB_FAKE_ENGINE", "nan_at=42", 1);
   StartServer(100);

@@ -34,6 +34,37 @@ TEST_F(RealTrainerTest, ShortRunIsRecorded) {
   }
 }
 
+// OpenMP had read the environment of a trainer for one thread.
+TEST_F(RealTrainerTest, OneThatHadWaitedGivesTheSameBitsOnTheSameThreads) {
+  v1::RunSpec spec = EffectiveSpec(20);
+  spec.set_threads(2);
+  threads_ = 2;
+  // Loss and gradient norm of each step; other series are times.
+  const auto steps = [&] {
+    std::vector<double> of;
+    const std::vector<Record> records = AllRecords();
+    EXPECT_EQ(records[1].series().names(0), "loss");
+    EXPECT_EQ(records[1].series().names(1), "gradient_norm");
+    for (const Record& record : records) {
+      if (!record.has_step()) continue;
+      of.push_back(record.step().values(0));
+      of.push_back(record.step().values(1));
+    }
+    return of;
+  };
+  StartServerWith(spec);
+  Launch();
+  EXPECT_EQ(WaitForExit().exit_code, kExitEnded);
+  const std::vector<double> cold = steps();
+  EXPECT_EQ(cold.size(), 40U);
+  server_.reset();
+  StartServerWith(spec);
+  KeepWarm();
+  LaunchNext();
+  EXPECT_EQ(WaitForExit().exit_code, kExitEnded);
+  EXPECT_EQ(steps(), cold);
+}
+
 TEST_F(RealTrainerTest, SettingThatTheEngineDoesNotKnowIsAFaultWithItsName) {
   v1::RunSpec spec = EffectiveSpec(20);
   spec.set_placement("sideways");

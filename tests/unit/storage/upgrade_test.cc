@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "server/base/files.h"
 #include "server/base/strings.h"
+#include "server/storage/attempts.h"
 #include "server/storage/experiments.h"
 #include "server/storage/history.h"
 #include "server/storage/migrations.h"
@@ -96,6 +97,13 @@ TEST_P(UpgradeTest, NothingIsWrongWithItsContent) {
   const absl::StatusOr<std::vector<std::string>> faults = CheckStore(*database);
   ASSERT_TRUE(faults.ok()) << faults.status();
   EXPECT_THAT(*faults, IsEmpty());
+}
+
+TEST_P(UpgradeTest, AnAttemptThatTrainsBeganWithItsShepherd) {
+  const std::unique_ptr<Store> store = Open();
+  Read(*store, [](Database& database) {
+    EXPECT_DOUBLE_EQ(ReadLatestAttempt(database, Id('6'))->began, 0.99);  // 99 ticks
+  });
 }
 
 TEST_P(UpgradeTest, RunsReadAsTheyWere) {
