@@ -401,8 +401,8 @@ class Wide(GpuTest):
         started = self.server.run(wide)["startTime"]
         overtook = [run for run in row
                     if self.server.run(run).get("startTime", "9999") < started]
-        # It waits for those that ran, and for who could end by then on the GPU that is free first.
-        self.assertLessEqual(len(overtook), 2)
+        # It waits for those that ran; on the GPU that was free first, some could end by then.
+        self.assertLessEqual(len(overtook), 4)
         self.assertEqual(self.server.run(wide)["attempts"][0]["device"], "gpu:0,gpu:1")
         for run in row:
             self.server.request("POST", f"/api/v1/runs/{run}:cancel")
