@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Checks the engine on this machine's GPU: builds it, compares it with the processor, and prints how
-# fast it is beside PyTorch. Needs no network, no gRPC and no packages of the system: only nvcc,
+# Checks the engine on this machine's GPU: builds it, compares it with the processor, sees whether it
+# keeps memory budgets, and prints how fast it is beside PyTorch. Needs no network, no gRPC and no packages of the system: only nvcc,
 # cmake, a C++ compiler, and a python3 (or NORMLAB_PYTHON) whose torch has CUDA. Takes minutes.
 #
-#   bash deploy/gpu_check.sh [build | parity | speed]...     (all three, without arguments)
+#   bash deploy/gpu_check.sh [build | parity | memory | speed]...     (all, without arguments)
 #
 # Exits 0 if all went well. Every part is bounded in time, and says what failed.
 set -uo pipefail
@@ -38,6 +38,8 @@ build_it() {
 
 parity() { timeout 240 "$build/bin/normlab-gpu-check" parity; }
 
+memory() { timeout 120 "$build/bin/normlab-gpu-check" memory; }
+
 speed() {
   local table
   table=$(timeout 120 "$build/bin/normlab-gpu-check" speed) || return 1
@@ -57,13 +59,14 @@ run() {
   failed+=("$1")
 }
 
-for part in "${@:-build parity speed}"; do
+for part in "${@:-build parity memory speed}"; do
   for name in $part; do
     case $name in
       build) run "building" build_it ;;
       parity) run "parity with the processor" parity ;;
+      memory) run "memory" memory ;;
       speed) run "speed" speed ;;
-      *) die "unknown part $name: build, parity or speed" ;;
+      *) die "unknown part $name: build, parity, memory or speed" ;;
     esac
     [ "$name" = build ] && [ ${#failed[@]} -gt 0 ] && die "FAILED: building"
   done

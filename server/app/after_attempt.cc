@@ -120,8 +120,17 @@ AfterAttempt AfterStop(const EndedAttempt& ended, const domain::StateAndReason& 
 
 AfterAttempt DecideAfterAttempt(const EndedAttempt& ended) {
   const bool cancelling = ended.run.state() == Run::STATE_CANCELLING;
-  const domain::StateAndReason plain = domain::StateAfter(ended.end, cancelling);
-  const bool stopped = plain.state == Run::STATE_PAUSED || domain::WasInterrupted(ended.end);
+  domain::StateAndReason plain = domain::StateAfter(ended.end, cancelling);
+  bool stopped = plain.state == Run::STATE_PAUSED || domain::WasInterrupted(ended.end);
+  const bool unfinished = plain.state == Run::STATE_FAILED;
+  if (unfinished && ended.control.stop_cause == StopCause::kMemory) {
+    return AfterFault(ended, ended.control.stop_detail);
+  }
+  // Whatever the trainer made of it, the run could go on elsewhere.
+  if (unfinished && !ended.lost_device.empty() && !ended.end.never_started) {
+    plain.reason = StrCat(ended.lost_device, "; ", plain.reason);
+    stopped = true;
+  }
   if (!cancelling && stopped) return AfterStop(ended, plain);
   if (!cancelling && plain.state == Run::STATE_FAILED && !ended.end.never_started) {
     return AfterFault(ended, plain.reason);

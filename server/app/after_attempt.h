@@ -22,6 +22,7 @@ struct EndedAttempt {
   std::vector<storage::AttemptRow> attempts;  // oldest first; the last one is it
   std::filesystem::path checkpoints;          // folder of the run's checkpoints
   std::string makes_room_for = {};            // name of that run, when it was preempted
+  std::string lost_device = {};               // what is wrong with its GPU, if that does not answer
 };
 
 struct AfterAttempt {

@@ -114,15 +114,14 @@ absl::Status Dispatcher::RecoverOne(const v1::Run& run) {
     return absl::OkStatus();
   }
   if (!shepherd) return Requeue(attempt, "");
-  options_.devices->Take(
-      {.run = run.id(),
-       .name = run.display_name(),
-       .user = run.user(),
-       .priority = domain::PriorityNumber(run.priority()).value_or(0),
-       .preemptible = run.effective_spec().preemptible(),
-       .exclusive = attempt.exclusive,
-       .memory_bytes = attempt.gpu_memory_bytes},
-      scheduler::SplitDevices(attempt.device));
+  options_.devices->Take({.run = run.id(),
+                          .name = run.display_name(),
+                          .user = run.user(),
+                          .priority = domain::PriorityNumber(run.priority()).value_or(0),
+                          .preemptible = run.effective_spec().preemptible(),
+                          .exclusive = attempt.exclusive,
+                          .memory_bytes = attempt.gpu_memory_bytes},
+                         scheduler::SplitDevices(attempt.device));
   status = executor_->Adopt(key, *shepherd, DirectoryOf(attempt));
   if (!status.ok()) return status;
   LogInfo("run taken over", {{"run", run.id()},
@@ -273,13 +272,14 @@ absl::StatusOr<Dispatcher::Ended> Dispatcher::WriteEnd(WriteContext& context, co
   const absl::StatusOr<RunControl> before = storage::ReadRunControl(context.database, exit.key.run);
   if (!before.ok()) return before.status();
   if (exit.report.elapsed_seconds) attempts->back().run_seconds = *exit.report.elapsed_seconds;
-  const AfterAttempt after =
-      DecideAfterAttempt({.run = *run,
-                          .control = *before,
-                          .end = end,
-                          .attempts = *attempts,
-                          .checkpoints = options_.files->Checkpoints(exit.key.run),
-                          .makes_room_for = MakesRoomFor(context.database, *before)});
+  const AfterAttempt after = DecideAfterAttempt(
+      {.run = *run,
+       .control = *before,
+       .end = end,
+       .attempts = *attempts,
+       .checkpoints = options_.files->Checkpoints(exit.key.run),
+       .makes_room_for = MakesRoomFor(context.database, *before),
+       .lost_device = options_.devices->FaultOf(scheduler::SplitDevices(row.device))});
   const storage::AttemptEndRow note = {.max_rss_bytes = exit.report.max_rss_bytes,
                                        .cpu_seconds = exit.report.cpu_seconds,
                                        .run_seconds = exit.report.elapsed_seconds,

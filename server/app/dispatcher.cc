@@ -119,6 +119,7 @@ void Dispatcher::Loop() {
       }
     }
     exits = std::move(later);
+    EndTroubled();
     EndOverdue();
     ReadHeldBack();
     StartQueued();
@@ -130,7 +131,7 @@ void Dispatcher::Loop() {
 // starts that failed and for runs that were interrupted.
 bool Dispatcher::WaitForWork(std::deque<Exit>& exits) {
   MutexLock lock(mutex_);
-  while (!stopping_ && !work_ && exits_.empty()) {
+  while (!stopping_ && !work_ && exits_.empty() && troubles_.empty()) {
     const std::optional<std::chrono::milliseconds> idle = IdleTime(!exits.empty());
     if (!idle) {
       ready_.Wait(mutex_);

@@ -97,6 +97,10 @@ class Dispatcher {
   absl::Status Preempt(const std::string& run, const std::string& by);
   // Ends a run that does worse than its peers. It is CANCELLED, with that reason.
   absl::Status StopEarly(const std::string& run, const std::string& reason);
+  // Ends the attempt of a run that holds more than its budget of a GPU's memory, which counts as a
+  // fault of its own, or whose GPU is lost, which counts as an interruption. Asking again changes
+  // nothing.
+  void EndForTrouble(scheduler::DeviceBoard::Trouble trouble) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Has a RUNNING run measured before its next step. Nobody remembers it but the audit, once the
   // trainer was told; a trainer that is not connected is FAILED_PRECONDITION.
@@ -171,6 +175,7 @@ class Dispatcher {
   struct Timers {
     std::optional<std::chrono::steady_clock::time_point> time_out = {};  // its time_limit is over
     std::optional<std::chrono::steady_clock::time_point> end = {};  // the grace for a checkpoint is
+    bool being_ended = false;  // for a trouble; nothing more is to be done about it
   };
   // Ends an attempt's run after so many seconds.
   void WatchTime(const storage::AttemptRow& attempt, double seconds_left)
@@ -178,8 +183,11 @@ class Dispatcher {
   void GiveGrace(const storage::AttemptRow& attempt) ABSL_LOCKS_EXCLUDED(mutex_);
   void TakeGraceBack(const storage::AttemptRow& attempt) ABSL_LOCKS_EXCLUDED(mutex_);
   void ForgetTimers(const executor::AttemptKey& attempt) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IsBeingEnded(const executor::AttemptKey& attempt) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Does whatever is due.
   void EndOverdue() ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndTroubled() ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndOne(const scheduler::DeviceBoard::Trouble& trouble) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Runs wait before they are tried again, as the database says.
   void ReadHeldBack();
@@ -225,6 +233,7 @@ class Dispatcher {
   std::deque<Exit> exits_ ABSL_GUARDED_BY(mutex_);
   std::map<int64_t, Trainer> trainers_ ABSL_GUARDED_BY(mutex_);  // by attempt id
   std::map<executor::AttemptKey, Timers> timers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<scheduler::DeviceBoard::Trouble> troubles_ ABSL_GUARDED_BY(mutex_);
   bool work_ ABSL_GUARDED_BY(mutex_) = true;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool starts_nothing_ ABSL_GUARDED_BY(mutex_) = false;

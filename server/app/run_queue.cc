@@ -204,11 +204,13 @@ scheduler::QueuedRun RunQueue::QueuedOf(const QueuedRow& row, bool gpus, int64_t
                               .preemptible = row.preemptible,
                               .held = row.held,
                               .unmet = row.unmet};
-  if (run.gpu_memory_bytes == 0) run.gpu_memory_bytes = static_cast<int64_t>(row.memory_bytes);
+  // A checkpoint is gone on from on the kind of device that wrote it: numbers differ between them.
+  if (!row.begun_on.empty()) run.device = IsGpu(row.begun_on) ? "gpu" : "cpu";
+  if (run.gpu_memory_bytes == 0) run.gpu_memory_bytes = row.gpu_need_bytes;
   if (row.not_before && *row.not_before > now) {
     run.not_before = static_cast<double>(*row.not_before - now) / kMicros;
   }
-  const bool gpu = IsGpu(row.device) || (gpus && row.device == "auto");
+  const bool gpu = IsGpu(run.device) || (gpus && run.device == "auto");
   const std::optional<double> step = step_times_.SecondsPerStep(
       {.gpu = gpu, .threads = gpu ? 1 : row.threads, .flops_per_step = row.flops_per_step});
   if (step) {

@@ -280,6 +280,8 @@ absl::StatusOr<Dispatcher::Attached> Dispatcher::Welcome(storage::Database& data
   *assignment.mutable_effective_spec() = run->effective_spec();
   assignment.set_device(attempt.device);
   assignment.set_persisted_sequence(attempt.persisted_sequence);
+  // One that has its GPUs for itself may fill them.
+  if (!attempt.exclusive) assignment.set_gpu_memory_bytes(attempt.gpu_memory_bytes);
   const absl::StatusOr<RunControl> control = storage::ReadRunControl(database, run_id);
   if (!control.ok()) return control.status();
   assignment.set_step_limit(StepLimit(run->effective_spec(), *attempts, control->limits_from));

@@ -114,6 +114,63 @@ absl::Status Dispatcher::StopEarly(const std::string& run_id, const std::string&
   return absl::OkStatus();
 }
 
+void Dispatcher::EndForTrouble(scheduler::DeviceBoard::Trouble trouble) {
+  MutexLock lock(mutex_);
+  troubles_.push_back(std::move(trouble));
+  ready_.NotifyAll();
+}
+
+// By the dispatcher's thread, which ends nothing before it knows all processes that are left.
+void Dispatcher::EndTroubled() {
+  std::vector<scheduler::DeviceBoard::Trouble> troubles;
+  {
+    MutexLock lock(mutex_);
+    troubles.swap(troubles_);
+  }
+  for (const scheduler::DeviceBoard::Trouble& trouble : troubles) EndOne(trouble);
+}
+
+void Dispatcher::EndOne(const scheduler::DeviceBoard::Trouble& trouble) {
+  const bool over_budget = trouble.kind == scheduler::DeviceBoard::Trouble::Kind::kOverBudget;
+  AttemptRow attempt;
+  absl::Status status = store_.Read([&](storage::Database& database) {
+    absl::StatusOr<AttemptRow> latest = storage::ReadLatestAttempt(database, trouble.run);
+    if (latest.ok()) attempt = *std::move(latest);
+    return latest.status();
+  });
+  const executor::AttemptKey key = {attempt.run, attempt.number};
+  if (!status.ok() || IsBeingEnded(key)) return;
+  status = Change(
+      trouble.run, domain::Actor(), "",
+      [&](Run& run, RunControl& control) {
+        // One that is on its way out gives its memory back anyway.
+        const bool leaving =
+            run.state() == Run::STATE_CANCELLING || run.state() == Run::STATE_PAUSING;
+        if (!domain::IsActive(run.state()) || (over_budget && leaving)) return CannotStop(run);
+        if (over_budget) {
+          control.stop_cause = StopCause::kMemory;
+          control.stop_detail = trouble.reason;
+        }
+        return absl::OkStatus();
+      },
+      attempt);
+  // What could not be stored is tried at the next look; an attempt that came since is looked at
+  // then.
+  if (!status.ok() || attempt.number != key.attempt) return;
+  {
+    MutexLock lock(mutex_);
+    timers_[key].being_ended = true;
+  }
+  LogWarning("a run is ended", {{"run", trouble.run}, {"why", trouble.reason}});
+  executor_->Terminate(key, options_.cancel_grace);
+}
+
+bool Dispatcher::IsBeingEnded(const executor::AttemptKey& attempt) const {
+  MutexLock lock(mutex_);
+  const auto found = timers_.find(attempt);
+  return found != timers_.end() && found->second.being_ended;
+}
+
 // --- time ---
 
 void Dispatcher::WatchTime(const AttemptRow& attempt, double seconds_left) {

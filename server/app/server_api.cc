@@ -68,14 +68,9 @@ v1::Run ServerApi::Prepare(const Principal& principal, const v1::Run& wanted,
     domain::SetModelSize(run.effective_spec(), *run.mutable_summary());
     if (run.display_name().empty()) run.set_display_name(NameFromSpec(run.effective_spec()));
     const std::string device = wanted.device().empty() ? "auto" : wanted.device();
-    const std::string never =
-        scheduler::WhyNever(device, run.effective_spec().threads(), parts_.devices.Devices());
-    if (!never.empty()) wrong.push_back({prefix + "device", never});
     run.set_device(device);
-    for (FieldViolation& violation :
-         CheckResources(prefix, device, wanted.resources(), parts_.devices.Devices())) {
-      wrong.push_back(std::move(violation));
-    }
+    *run.mutable_resources() = wanted.resources();
+    CheckDevices(prefix, run, wrong);
   }
   CheckQueueFields(wanted, prefix, wrong);
   run.set_priority(wanted.priority());
@@ -94,6 +89,22 @@ v1::Run ServerApi::Prepare(const Principal& principal, const v1::Run& wanted,
   run.set_state(v1::Run::STATE_QUEUED);
   run.mutable_progress()->set_steps(run.effective_spec().steps());
   return run;
+}
+
+// What keeps a device from taking runs for a time is no reason to refuse one: it waits.
+void ServerApi::CheckDevices(const std::string& prefix, const v1::Run& run,
+                             std::vector<FieldViolation>& wrong) const {
+  const std::vector<scheduler::Device> devices = scheduler::OnceAllIsWell(parts_.devices.Devices());
+  const std::string never =
+      scheduler::WhyNever(run.device(), run.effective_spec().threads(), devices);
+  if (!never.empty()) {
+    wrong.push_back({prefix + "device", never});
+    return;
+  }
+  for (FieldViolation& violation :
+       CheckResources(prefix, run, devices, parts_.devices.gpus_of_a_run())) {
+    wrong.push_back(std::move(violation));
+  }
 }
 
 absl::StatusOr<v1::Run> ServerApi::CreateRun(const Principal& principal,

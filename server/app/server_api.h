@@ -126,6 +126,8 @@ class ServerApi : public Api {
   // violations begin with `prefix`.
   v1::Run Prepare(const Principal& principal, const v1::Run& wanted, const std::string& prefix,
                   std::vector<domain::FieldViolation>& wrong);
+  void CheckDevices(const std::string& prefix, const v1::Run& run,
+                    std::vector<domain::FieldViolation>& wrong) const;
   // The runs of a new experiment as they will be stored, without ids.
   absl::StatusOr<std::vector<v1::Run>> PrepareRuns(const Principal& principal,
                                                    const v1::CreateExperimentRequest& request);
@@ -155,8 +157,8 @@ class ServerApi : public Api {
   using Change = std::function<absl::Status(Dispatcher&, const std::string&, const domain::Actor&)>;
   absl::StatusOr<v1::Run> ChangeRun(const Principal& principal, const std::string& id,
                                     const Change& change);
-  // In server_queue_changes.cc. What the calls that change a queued run have in common; `what` is for the
-  // log.
+  // In server_queue_changes.cc. What the calls that change a queued run have in common; `what` is
+  // for the log.
   absl::StatusOr<v1::Run> ChangeQueued(
       const Principal& principal, const std::string& id, std::string_view what,
       const std::function<absl::Status(storage::WriteContext&)>& change);
@@ -165,8 +167,7 @@ class ServerApi : public Api {
                         std::vector<domain::FieldViolation>& wrong);
   // Whether runs, all of one user, may join the queue: what they wait for, and how many they are.
   // Fields of the i-th run begin with prefix(i).
-  static absl::Status CheckQueueWords(storage::Database& database,
-                                      const std::vector<v1::Run>& runs,
+  static absl::Status CheckQueueWords(storage::Database& database, const std::vector<v1::Run>& runs,
                                       const std::function<std::string(size_t)>& prefix);
   // Whether one more run of the user of `run` may be in the queue.
   absl::Status CheckQueueLimitOf(const std::string& run);

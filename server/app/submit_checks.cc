@@ -4,7 +4,9 @@
 #include <cstdint>
 
 #include "absl/strings/str_format.h"
+#include "server/base/gpu_context.h"
 #include "server/base/strings.h"
+#include "server/domain/model_size.h"
 #include "server/domain/priority.h"
 
 namespace normlab::app {
@@ -24,27 +26,51 @@ bool WantsGpu(const v1::Resources& resources) {
   return resources.gpus() > 0 || resources.gpu_memory_bytes() > 0 || resources.exclusive();
 }
 
-std::string WhyNotSoMany(int32_t gpus, const std::string& device, size_t suitable) {
+std::string WhyNotSoMany(int32_t gpus, const std::string& device, size_t suitable,
+                         const std::string& none, int64_t gpus_of_a_run) {
   if (gpus < 0) return StrCat(gpus, " is negative; 0 means one");
-  if (static_cast<size_t>(gpus) <= suitable) return "";
-  if (suitable == 0) return StrCat(gpus, " are asked for and this machine has none; leave it out");
-  if (device != "auto" && device != "gpu") {
-    return StrCat(gpus, " are asked for and ", device, " is one; use device gpu");
+  if (static_cast<size_t>(gpus) > suitable) {
+    if (suitable == 0) {
+      return StrCat(gpus, " are asked for and ", none, "; leave it out");
+    }
+    if (device != "auto" && device != "gpu") {
+      return StrCat(gpus, " are asked for and ", device, " is one; use device gpu");
+    }
+    return StrCat(gpus, " are asked for and this machine has ", suitable);
   }
-  return StrCat(gpus, " are asked for and this machine has ", suitable);
+  if (gpus <= std::max<int64_t>(1, gpus_of_a_run)) return "";
+  return StrCat(gpus, " are asked for and a trainer of this normlab uses ", gpus_of_a_run,
+                "; leave it out, and train several runs at a time on several GPUs");
 }
 
-std::string WhyNotSoMuch(int64_t bytes, const std::vector<const Device*>& suitable) {
+std::string Asked(int64_t bytes) {
+  return StrCat(bytes, " (", Gibibytes(bytes), ") are asked for and ");
+}
+
+std::string WhyNotSoMuch(int64_t bytes, const std::vector<const Device*>& suitable,
+                         const std::string& none) {
   if (bytes < 0) return StrCat(bytes, " is negative; 0 means what the settings need");
   if (bytes == 0) return "";
-  if (suitable.empty()) {
-    return StrCat(bytes, " (", Gibibytes(bytes),
-                  ") are asked for and this machine has no GPU; leave it out");
+  if (suitable.empty()) return StrCat(Asked(bytes), none, "; leave it out");
+  if (bytes <= kGpuContextBytes) {
+    return StrCat(Asked(bytes), "CUDA itself is counted with ", Gibibytes(kGpuContextBytes),
+                  "; ask for more, or leave it out for what the settings need");
   }
   const Device& largest = **std::ranges::max_element(suitable, {}, &Device::memory_bytes);
   if (bytes <= largest.memory_bytes) return "";
-  return StrCat(bytes, " (", Gibibytes(bytes), ") are asked for and the largest GPU, ", largest.id,
-                ", has ", largest.memory_bytes, " (", Gibibytes(largest.memory_bytes), ")");
+  return StrCat(Asked(bytes), "the largest GPU, ", largest.id, ", has ", largest.memory_bytes, " (",
+                Gibibytes(largest.memory_bytes), ")");
+}
+
+// Of a run that must have a GPU and says nothing about its memory.
+std::string WhyTooLarge(const v1::Run& run, const std::vector<const Device*>& suitable) {
+  if (run.device() == "auto" || suitable.empty()) return "";
+  const int64_t bytes = domain::GpuMemoryBytes(run.effective_spec());
+  const Device& largest = **std::ranges::max_element(suitable, {}, &Device::memory_bytes);
+  if (bytes <= largest.memory_bytes) return "";
+  return StrCat("these settings need about ", Gibibytes(bytes), " of a GPU and the largest, ",
+                largest.id, ", has ", Gibibytes(largest.memory_bytes),
+                "; make batch_size or the model smaller");
 }
 
 }  // namespace
@@ -65,11 +91,13 @@ absl::Status MayGive(const Principal& principal, const std::string& field,
                                             "; use normal or low"));
 }
 
-std::vector<FieldViolation> CheckResources(const std::string& prefix, const std::string& device,
-                                           const v1::Resources& resources,
-                                           const std::vector<Device>& devices) {
+std::vector<FieldViolation> CheckResources(const std::string& prefix, const v1::Run& run,
+                                           const std::vector<Device>& devices,
+                                           int64_t gpus_of_a_run) {
   std::vector<FieldViolation> wrong;
   const std::string field = prefix + "resources";
+  const std::string& device = run.device();
+  const v1::Resources& resources = run.resources();
   const auto named = std::ranges::find(devices, device, &Device::id);
   const bool is_cpu =
       device == "cpu" || (named != devices.end() && named->kind == DeviceKind::kCpu);
@@ -79,16 +107,18 @@ std::vector<FieldViolation> CheckResources(const std::string& prefix, const std:
     return wrong;
   }
   std::vector<const Device*> suitable;
+  std::string none = "this machine has no GPU";
   for (const Device& one : devices) {
     const bool fits = device == "auto" || device == "gpu" || device == one.id;
-    if (fits && one.kind == DeviceKind::kGpu) suitable.push_back(&one);
+    if (!fits || one.kind != DeviceKind::kGpu) continue;
+    if (!one.unavailable_for_good) suitable.push_back(&one);
+    if (one.unavailable_for_good) none = StrCat("no GPU can be used: ", one.unavailable_reason);
   }
-  if (std::string why = WhyNotSoMany(resources.gpus(), device, suitable.size()); !why.empty()) {
-    wrong.push_back({field + ".gpus", std::move(why)});
-  }
-  if (std::string why = WhyNotSoMuch(resources.gpu_memory_bytes(), suitable); !why.empty()) {
-    wrong.push_back({field + ".gpu_memory_bytes", std::move(why)});
-  }
+  std::string why = WhyNotSoMany(resources.gpus(), device, suitable.size(), none, gpus_of_a_run);
+  if (!why.empty()) wrong.push_back({field + ".gpus", std::move(why)});
+  const int64_t bytes = resources.gpu_memory_bytes();
+  why = bytes == 0 ? WhyTooLarge(run, suitable) : WhyNotSoMuch(bytes, suitable, none);
+  if (!why.empty()) wrong.push_back({field + ".gpu_memory_bytes", std::move(why)});
   return wrong;
 }
 

@@ -23,11 +23,12 @@ std::vector<domain::FieldViolation> CheckPriority(const std::string& field,
 absl::Status MayGive(const Principal& principal, const std::string& field,
                      const std::string& priority);
 
-// What this machine does not have, with the numbers; `device` is as asked for, "auto" and the like.
-std::vector<domain::FieldViolation> CheckResources(const std::string& prefix,
-                                                   const std::string& device,
-                                                   const v1::Resources& resources,
-                                                   const std::vector<scheduler::Device>& devices);
+// What this machine does not have and its trainers do not do, with the numbers. Of the run its
+// device, as asked for ("auto" and the like), its resources and the size of its model are looked
+// at. `gpus_of_a_run`: so many at most does a trainer train on.
+std::vector<domain::FieldViolation> CheckResources(const std::string& prefix, const v1::Run& run,
+                                                   const std::vector<scheduler::Device>& devices,
+                                                   int64_t gpus_of_a_run);
 
 // Gives a run of an experiment what the request says for all of them, where it says nothing itself.
 void ApplyDefaults(const v1::CreateExperimentRequest& request, v1::Run& run);

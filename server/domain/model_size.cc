@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "server/base/gpu_context.h"
+
 namespace normlab::domain {
 namespace {
 
@@ -131,9 +133,10 @@ struct Sizes {
         memory(spec.model() == "xl" ? static_cast<double>(spec.memory_length()) : 0),
         layers(static_cast<double>(spec.layers())),
         decoder_layers(spec.model() == "encdec" ? static_cast<double>(spec.decoder_layers()) : 0),
-        rows(time * static_cast<double>(spec.batch_size())) {}
+        batch(static_cast<double>(spec.batch_size())),
+        rows(time * batch) {}
 
-  const double d, ffn, vocab, time, memory, layers, decoder_layers;
+  const double d, ffn, vocab, time, memory, layers, decoder_layers, batch;
   const double rows;  // of one batch
 };
 
@@ -191,6 +194,16 @@ double LiveGradients(const RunSpec& spec, const Sizes& s) {
   return 7 * s.d + hidden * s.ffn + s.vocab;
 }
 
+// Floats of a step: what is kept for the way back, `more` of each row in each block besides, and
+// the gradients alive at a time.
+double StepValues(const RunSpec& spec, const Sizes& s, double more) {
+  const double blocks = (s.layers + s.decoder_layers) * (BlockValues(spec, s) + more) +
+                        s.decoder_layers * CrossAttentionValues(spec, s);
+  const double ends = 2 * s.d + 2 * s.vocab;  // embedding and last norm; logits, probabilities
+  return s.rows * (blocks + ends + LiveGradients(spec, s)) +
+         s.layers * s.batch * s.memory * s.d;  // Transformer-XL's memory
+}
+
 // A trainer's resident memory before it has a model: the program, LibTorch, gRPC and the spool.
 constexpr double kProcessBytes = 130e6;
 
@@ -228,12 +241,20 @@ double MemoryBytes(const RunSpec& spec) {
   if (spec.diagnose_every() > 0) copies += 1;
   if (spec.probe_every() > 0) copies += 1;
   if (spec.precision() == "bf16") copies += threads;  // each rounds the weights for itself
-  const double blocks = (s.layers + s.decoder_layers) * BlockValues(spec, s) +
-                        s.decoder_layers * CrossAttentionValues(spec, s);
-  const double ends = 2 * s.d + 2 * s.vocab;  // embedding and last norm; logits, probabilities
-  double values = s.rows * (blocks + ends + LiveGradients(spec, s));
-  values += s.layers * s.rows / s.time * s.memory * s.d;  // Transformer-XL's memory
-  return kProcessBytes + 4 * (copies * static_cast<double>(ParameterCount(spec)) + values);
+  return kProcessBytes +
+         4 * (copies * static_cast<double>(ParameterCount(spec)) + StepValues(spec, s, 0));
+}
+
+int64_t GpuMemoryBytes(const RunSpec& spec) {
+  constexpr double kMargin = 1.1;  // small buffers, and values that the formula leaves out
+  const Sizes s(spec);
+  const double copies = spec.optimizer() == "sgd" ? 3 : 4;  // weights, gradients, moments
+  // Its kernels keep the gradients of the attention's scores, each layer its own.
+  const double scores =
+      spec.attention() == "uniform" ? 0 : static_cast<double>(spec.heads()) * (s.time + s.memory);
+  const double arrays =
+      copies * static_cast<double>(ParameterCount(spec)) + StepValues(spec, s, scores);
+  return kGpuContextBytes + static_cast<int64_t>(kMargin * 4 * arrays);
 }
 
 void SetModelSize(const RunSpec& effective, v1::Summary& summary) {

@@ -28,6 +28,12 @@ double FlopsPerStep(const v1::RunSpec& effective);
 // docs/model_size.md has the table.
 double MemoryBytes(const v1::RunSpec& effective);
 
+// Memory of a GPU in bytes, at least what the trainer's process holds there: weights, gradients and
+// moments, the values of one step with the gradients alive at a time, and CUDA's own part
+// (base/gpu_context.h). It is the budget of a run that names none; a test compares it with what the
+// engine allocates.
+int64_t GpuMemoryBytes(const v1::RunSpec& effective);
+
 // The three in a run's summary.
 void SetModelSize(const v1::RunSpec& effective, v1::Summary& summary);
 

@@ -15,6 +15,7 @@
 #include "server/domain/settings.h"
 #include "server/executor/local_executor.h"
 #include "server/executor/process_owner.h"
+#include "server/executor/trainer_capabilities.h"
 #include "server/main/version.h"
 #include "server/scheduler/inventory.h"
 #include "server/scheduler/nvml.h"
@@ -27,11 +28,8 @@ namespace {
 // Calls of the API, and reads that may take long: more of these would only slow each other.
 constexpr int kPoolThreads = 4, kReadThreads = 2;
 
-#ifdef NORMLAB_WITH_CUDA
-constexpr bool kTrainsOnGpus = true;
-#else
-constexpr bool kTrainsOnGpus = false;
-#endif
+// For a trainer to say what it can do: a large library on a slow disk takes seconds to load.
+constexpr std::chrono::seconds kCapabilitiesTimeout(20);
 
 std::chrono::milliseconds Milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
@@ -67,11 +65,14 @@ std::string JoinAddress(const std::string& host, uint16_t port) {
                                              : StrCat("[", host, "]:", port);
 }
 
+std::filesystem::path OwnFolder() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+}
+
 // bin/normlabd has its texts in share/normlab/texts, built or installed.
 std::filesystem::path ShippedTexts() {
-  std::error_code error;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  return program.parent_path().parent_path() / "share" / "normlab" / "texts";
+  return OwnFolder().parent_path() / "share" / "normlab" / "texts";
 }
 
 std::optional<http::StaticFile> FindStaticFile(std::string_view path) {
@@ -239,12 +240,33 @@ absl::Status Server::StartParts() {
   return absl::OkStatus();
 }
 
+// Asks the trainer only where there is a driver: it takes longer than everything else at a start.
+scheduler::GpuUse Server::FindGpuUse() const {
+  if (config_.gpus == "off") {
+    return {.refusal = "the server was told to use no GPU (--gpus off)", .of_a_run = 0};
+  }
+  if (config_.gpus == "on" || gpu_driver_ == nullptr) return {};
+  const std::filesystem::path trainer =
+      config_.trainer.empty() ? OwnFolder() / "normlab-trainer" : config_.trainer;
+  const auto can = executor::AskTrainer(trainer, kCapabilitiesTimeout);
+  if (!can.ok()) {
+    LogWarning("the trainer did not say what it can do",
+               {{"trainer", trainer.string()}, {"error", std::string(can.status().message())}});
+    return {.refusal = StrCat("the trainer does not say that it can use GPUs: ",
+                              StdView(can.status().message())),
+            .of_a_run = 0};
+  }
+  if (can->gpus == 0) {
+    return {.refusal = "this normlab was built without CUDA (docs/gpu.md says how to build it in)",
+            .of_a_run = 0};
+  }
+  return {.of_a_run = can->gpus};
+}
+
 absl::Status Server::StartDevices() {
-  std::string no_gpus;
-  if (config_.gpus == "off") no_gpus = "the server was told to use no GPU (--gpus off)";
-  if (config_.gpus == "auto" && !kTrainsOnGpus) no_gpus = "this normlab was built without CUDA";
+  gpu_driver_ = scheduler::OpenNvml();
   devices_ = std::make_unique<scheduler::DeviceBoard>(scheduler::CpuSlots(config_.cpu_slots),
-                                                      std::move(no_gpus));
+                                                      FindGpuUse());
   return store_->Read([this](storage::Database& database) {
     const auto drained = storage::ReadDrainedDevices(database);
     if (!drained.ok()) return drained.status();
@@ -254,14 +276,16 @@ absl::Status Server::StartDevices() {
 }
 
 void Server::WatchGpus() {
-  std::unique_ptr<scheduler::GpuSource> driver = scheduler::OpenNvml();
-  if (driver == nullptr) return;
+  if (gpu_driver_ == nullptr) return;
   scheduler::GpuWatch::Options options;
-  options.source = std::move(driver);
+  options.source = std::move(gpu_driver_);
   options.owner_of = [attempts = config_.data_dir / "attempts"](pid_t pid) {
     return executor::RunOfProcess(pid, attempts);
   };
-  options.more_room = [this] { dispatcher_->Wake(); };
+  options.changed = [this](const scheduler::DeviceBoard::Changes& changes) {
+    for (const auto& trouble : changes.troubles) dispatcher_->EndForTrouble(trouble);
+    if (changes.more_room) dispatcher_->Wake();
+  };
   options.clock = &clock_;
   gpu_watch_ = std::make_unique<scheduler::GpuWatch>(*devices_, std::move(options));
 }

@@ -52,6 +52,7 @@ class Server {
   absl::Status WhoIsThere(const absl::Status& taken) const;
   absl::Status OpenStore();
   absl::Status StartParts();
+  scheduler::GpuUse FindGpuUse() const;
   absl::Status StartDevices();
   void WatchGpus();
   absl::Status StartHttp();
@@ -73,7 +74,8 @@ class Server {
   std::unique_ptr<app::Pool> pool_, reads_;
   std::unique_ptr<scheduler::DeviceBoard> devices_;
   std::unique_ptr<app::Dispatcher> dispatcher_;
-  std::unique_ptr<scheduler::GpuWatch> gpu_watch_;  // where there is a driver
+  std::unique_ptr<scheduler::GpuSource> gpu_driver_;  // where there is one, until it is watched
+  std::unique_ptr<scheduler::GpuWatch> gpu_watch_;
   std::unique_ptr<app::ServerApi> api_;
   std::unique_ptr<rpc::RpcServer> rpc_;
   std::unique_ptr<http::HttpServer> http_;

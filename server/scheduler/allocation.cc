@@ -67,10 +67,11 @@ int Allocation::DemandIndex(const Demand& demand) {
 }
 
 void Allocation::AddLeases() {
-  std::map<std::string, Holder> holders;
+  // A run may hold devices while those of its attempt before are not back yet.
+  std::map<std::pair<std::string, bool>, Holder> holders;
   for (size_t i = 0; i < snapshot_.devices.size(); ++i) {
     for (const Lease& lease : snapshot_.devices[i].leases) {
-      Holder& holder = holders[lease.run];
+      Holder& holder = holders[{lease.run, lease.returning}];
       holder.devices.push_back(static_cast<int>(i));
       holder.run = &lease.run;
       holder.name = &lease.name;
@@ -81,8 +82,12 @@ void Allocation::AddLeases() {
       holder.memory_bytes = lease.memory_bytes;
     }
   }
-  for (auto& [run, holder] : holders) {
-    if (const auto known = snapshot_.holdings.find(run); known != snapshot_.holdings.end()) {
+  for (auto& [key, holder] : holders) {
+    const auto& [run, returning] = key;
+    if (returning) {
+      holder.stopping = true;
+      holder.end = 0;
+    } else if (const auto known = snapshot_.holdings.find(run); known != snapshot_.holdings.end()) {
       const Holding& holding = known->second;
       holder.stopping = holding.stopping;
       holder.since = -holding.held_seconds;

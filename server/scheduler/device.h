@@ -35,6 +35,7 @@ struct Device {
   int64_t foreign_bytes = 0;               // of these, by processes that no run here started
   std::optional<double> utilization = {};  // 0 to 1
   std::string unavailable_reason = {};     // takes no runs, for this reason
+  bool unavailable_for_good = false;       // and that does not change while this server runs
   std::vector<Lease> leases = {};
 };
 

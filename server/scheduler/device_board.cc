@@ -16,12 +16,32 @@ constexpr double kFilledByOthers = 0.9;
 // driver's.
 constexpr double kDriversShare = 0.05;
 
+std::string MiB(int64_t bytes) { return StrCat((bytes + (1 << 20) - 1) >> 20, " MiB"); }
 std::string GiB(int64_t bytes) { return StrCat((bytes + (int64_t{1} << 29)) >> 30, " GiB"); }
 
 int64_t MemoryOf(const std::vector<GpuProcess>& processes) {
   int64_t bytes = 0;
   for (const GpuProcess& process : processes) bytes += process.memory_bytes.value_or(0);
   return bytes;
+}
+
+using Owners = std::map<pid_t, std::string>;
+
+int64_t MemoryOfRun(const std::string& run, const std::vector<GpuProcess>& processes,
+                    const Owners& owners) {
+  int64_t bytes = 0;
+  for (const GpuProcess& process : processes) {
+    if (owners.at(process.pid) == run) bytes += process.memory_bytes.value_or(0);
+  }
+  return bytes;
+}
+
+bool IsLent(const Device& device, const std::string& run) {
+  return std::ranges::find(device.leases, run, &Lease::run) != device.leases.end();
+}
+
+std::string LostText(const std::string& id, const std::string& fault) {
+  return StrCat(id, " was lost: ", fault);
 }
 
 // Of the memory in use, what processes hold that are none of ours.
@@ -64,8 +84,12 @@ std::vector<Device> DeviceBoard::Devices() const {
 void DeviceBoard::Take(const Lease& lease, const std::vector<std::string>& ids) {
   MutexLock lock(mutex_);
   for (Device& device : devices_) {
-    if (std::ranges::find(ids, device.id) != ids.end()) device.leases.push_back(lease);
+    if (std::ranges::find(ids, device.id) == ids.end()) continue;
+    device.leases.push_back(lease);
+    // Some of what was others' may be this run's, which an earlier server started.
+    if (device.foreign_bytes > 0) news_ = true;
   }
+  if (news_) news_come_.NotifyAll();
 }
 
 void DeviceBoard::Release(const std::string& run) {
@@ -76,9 +100,26 @@ void DeviceBoard::Release(const std::string& run) {
       continue;
     }
     for (Lease& lease : device.leases) {
-      if (lease.run == run) lease.returning = true;
+      if (lease.run == run) lease.returning = news_ = true;
     }
   }
+  if (news_) news_come_.NotifyAll();
+}
+
+void DeviceBoard::Nudge() {
+  MutexLock lock(mutex_);
+  news_ = true;
+  news_come_.NotifyAll();
+}
+
+bool DeviceBoard::WaitForNews(std::chrono::milliseconds timeout) {
+  MutexLock lock(mutex_);
+  while (!news_ && news_come_.WaitFor(mutex_, timeout)) {
+  }
+  news_ = false;
+  return std::ranges::any_of(devices_, [](const Device& device) {
+    return std::ranges::any_of(device.leases, &Lease::returning);
+  });
 }
 
 void DeviceBoard::Drain(const std::string& id, const std::string& reason) {
@@ -94,21 +135,32 @@ void DeviceBoard::Drain(const std::string& id, const std::string& reason) {
   }
 }
 
-bool DeviceBoard::Update(const std::vector<GpuReading>& gpus, const OwnerOf& owner_of, Time now) {
+DeviceBoard::Changes DeviceBoard::Update(const std::vector<GpuReading>& gpus,
+                                         const OwnerOf& owner_of, Time now) {
   MutexLock lock(mutex_);
-  bool more = false;
-  for (const GpuReading& gpu : gpus) more |= UpdateOne(DeviceOf(gpu), gpu, owner_of, now);
+  Changes changes;
+  for (const GpuReading& gpu : gpus) UpdateOne(DeviceOf(gpu), gpu, owner_of, now, changes);
   for (Device& device : devices_) {
     if (device.kind == DeviceKind::kCpu) continue;
     if (std::ranges::find(gpus, device.id, &GpuReading::id) != gpus.end()) continue;
-    more |= UpdateOne(device,
-                      {.id = device.id,
-                       .name = device.name,
-                       .uuid = device.uuid,
-                       .fault = "the driver no longer names it"},
-                      owner_of, now);
+    UpdateOne(device,
+              {.id = device.id,
+               .name = device.name,
+               .uuid = device.uuid,
+               .fault = "the driver no longer names it"},
+              owner_of, now, changes);
   }
-  return more;
+  return changes;
+}
+
+std::string DeviceBoard::FaultOf(const std::vector<std::string>& ids) const {
+  MutexLock lock(mutex_);
+  for (const std::string& id : ids) {
+    const auto found = reasons_.find(id);
+    if (found == reasons_.end() || found->second.fault.empty()) continue;
+    return LostText(id, found->second.fault);
+  }
+  return "";
 }
 
 Device& DeviceBoard::DeviceOf(const GpuReading& gpu) {
@@ -119,8 +171,8 @@ Device& DeviceBoard::DeviceOf(const GpuReading& gpu) {
   return devices_.back();
 }
 
-bool DeviceBoard::UpdateOne(Device& device, const GpuReading& gpu, const OwnerOf& owner_of,
-                            Time now) {
+void DeviceBoard::UpdateOne(Device& device, const GpuReading& gpu, const OwnerOf& owner_of,
+                            Time now, Changes& changes) {
   Reasons& reasons = reasons_[device.id];
   const bool could = device.unavailable_reason.empty();
   const int64_t foreign_before = device.foreign_bytes;
@@ -132,21 +184,53 @@ bool DeviceBoard::UpdateOne(Device& device, const GpuReading& gpu, const OwnerOf
   if (gpu.fault != reasons.fault && !gpu.fault.empty()) {
     LogWarning("a GPU cannot be used", {{"device", device.id}, {"why", gpu.fault}});
   }
+  if (reasons.fault.empty()) reasons.fault_since = now;
   reasons.fault = gpu.fault;
+  FindOwners(reasons, gpu, owner_of);
   std::vector<GpuProcess> foreign;
   for (const GpuProcess& process : gpu.processes) {
-    if (owner_of(process.pid).empty()) foreign.push_back(process);
+    if (!IsLent(device, reasons.owners.at(process.pid))) foreign.push_back(process);
   }
   device.foreign_bytes = ForeignBytes(device, gpu, foreign);
   reasons.outsiders = FilledText(device.foreign_bytes, gpu, foreign);
-  const bool returned = ReturnLeases(device, reasons, gpu, owner_of, now);
+  FindTroubles(device, reasons, gpu, now, changes.troubles);
+  const bool returned = ReturnLeases(device, reasons, gpu, now);
   Explain(device);
-  return returned || (!could && device.unavailable_reason.empty()) ||
-         device.foreign_bytes < foreign_before;
+  changes.more_room |= returned || (!could && device.unavailable_reason.empty()) ||
+                       device.foreign_bytes < foreign_before;
 }
 
-bool DeviceBoard::ReturnLeases(Device& device, Reasons& reasons, const GpuReading& gpu,
-                               const OwnerOf& owner_of, Time now) {
+void DeviceBoard::FindOwners(Reasons& reasons, const GpuReading& gpu, const OwnerOf& owner_of) {
+  Owners owners;
+  for (const GpuProcess& process : gpu.processes) {
+    std::string owner = owner_of(process.pid);
+    const auto known = reasons.owners.find(process.pid);
+    if (owner.empty() && known != reasons.owners.end()) owner = known->second;
+    owners[process.pid] = std::move(owner);
+  }
+  reasons.owners = std::move(owners);
+}
+
+void DeviceBoard::FindTroubles(const Device& device, const Reasons& reasons, const GpuReading& gpu,
+                               Time now, std::vector<Trouble>& troubles) {
+  const bool lost = !gpu.fault.empty() && now - reasons.fault_since >= kLostTime;
+  for (const Lease& lease : device.leases) {
+    if (lease.returning) continue;
+    if (lost) {
+      troubles.push_back({Trouble::Kind::kLostGpu, lease.run, LostText(device.id, gpu.fault)});
+    }
+    if (lease.exclusive || lease.memory_bytes == 0) continue;
+    const int64_t used = MemoryOfRun(lease.run, gpu.processes, reasons.owners);
+    if (used <= lease.memory_bytes) continue;
+    troubles.push_back({Trouble::Kind::kOverBudget, lease.run,
+                        StrCat("it held ", MiB(used), " of ", device.id, "'s memory, and its ",
+                               "budget is ", MiB(lease.memory_bytes),
+                               "; give it more (--gpu-memory), ask for the GPU alone "
+                               "(--exclusive), or make batch_size or the model smaller")});
+  }
+}
+
+bool DeviceBoard::ReturnLeases(Device& device, Reasons& reasons, const GpuReading& gpu, Time now) {
   const int64_t unaccounted = std::max<int64_t>(0, gpu.used_bytes - MemoryOf(gpu.processes));
   const bool said =
       gpu.fault.empty() && std::ranges::all_of(gpu.processes, [](const GpuProcess& process) {
@@ -154,12 +238,15 @@ bool DeviceBoard::ReturnLeases(Device& device, Reasons& reasons, const GpuReadin
       });
   if (said) reasons.idle_bytes = std::min(reasons.idle_bytes.value_or(unaccounted), unaccounted);
   const int64_t stuck = said ? unaccounted - *reasons.idle_bytes : 0;
-  if (gpu.fault.empty() && stuck <= kSlackBytes) reasons.quarantine.clear();
+  const bool left = std::ranges::any_of(reasons.owners, [&device](const auto& process) {
+    return !process.second.empty() && !IsLent(device, process.second);
+  });
+  if (gpu.fault.empty() && stuck <= kSlackBytes && !left) reasons.quarantine.clear();
   return std::erase_if(device.leases, [&](const Lease& lease) {
            if (!lease.returning) return false;
            const Time since = reasons.returning_since.try_emplace(lease.run, now).first->second;
-           const bool gone = std::ranges::none_of(gpu.processes, [&](const GpuProcess& process) {
-             return owner_of(process.pid) == lease.run;
+           const bool gone = std::ranges::none_of(reasons.owners, [&lease](const auto& process) {
+             return process.second == lease.run;
            });
            const bool back = gpu.fault.empty() && gone && stuck <= kSlackBytes;
            if (!back && now - since < kReturnTime) return false;
@@ -182,9 +269,10 @@ bool DeviceBoard::ReturnLeases(Device& device, Reasons& reasons, const GpuReadin
 
 void DeviceBoard::Explain(Device& device) {
   const Reasons& reasons = reasons_[device.id];
-  device.unavailable_reason = !reasons.fault.empty()     ? reasons.fault
-                              : !reasons.drained.empty() ? reasons.drained
-                              : device.kind == DeviceKind::kGpu && !no_gpus_.empty() ? no_gpus_
+  device.unavailable_for_good = device.kind == DeviceKind::kGpu && !gpu_use_.refusal.empty();
+  device.unavailable_reason = device.unavailable_for_good ? gpu_use_.refusal
+                              : !reasons.fault.empty()    ? reasons.fault
+                              : !reasons.drained.empty()  ? reasons.drained
                               : !reasons.quarantine.empty()
                                   ? StrCat("quarantined: ", reasons.quarantine)
                                   : reasons.outsiders;

@@ -132,8 +132,38 @@ std::string LimitReason(const Allocation& allocation, int queued) {
   return "";
 }
 
+// What is missing on a GPU that may be shared; empty where it is not about memory.
+std::string RoomText(const Device& device, const Demand& demand) {
+  if (device.kind != DeviceKind::kGpu || demand.exclusive) return "";
+  int64_t room = device.memory_bytes - device.foreign_bytes;
+  for (const Lease& lease : device.leases) {
+    if (lease.exclusive) return "";
+    room -= lease.memory_bytes;
+  }
+  if (room >= demand.memory_bytes) return "";
+  return StrCat(": asks for ", BytesWords(demand.memory_bytes), ", and ",
+                BytesWords(std::max<int64_t>(0, room)), " of ", BytesWords(device.memory_bytes),
+                " are not lent");
+}
+
 std::string Plural(int64_t count, std::string_view what) {
   return StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
+// Why a run fits on no GPU, whoever of ours has left.
+std::string NoRoomText(const Snapshot& snapshot, const QueuedRun& run) {
+  const Device* roomiest = nullptr;
+  const auto room = [](const Device& device) { return device.memory_bytes - device.foreign_bytes; };
+  for (const Device& device : snapshot.devices) {
+    const bool suits = run.device == device.id || run.device == "gpu" || run.device == "auto";
+    if (device.kind != DeviceKind::kGpu || !suits || !device.unavailable_reason.empty()) continue;
+    if (roomiest == nullptr || room(device) > room(*roomiest)) roomiest = &device;
+  }
+  if (roomiest == nullptr) return "none has room for it";
+  return StrCat("asks for ", BytesWords(run.gpu_memory_bytes), " of ",
+                run.gpus > 1 ? Plural(run.gpus, "GPU") : std::string("a GPU"),
+                ", and others leave ", BytesWords(std::max<int64_t>(0, room(*roomiest))), " of ",
+                BytesWords(roomiest->memory_bytes), " on ", roomiest->id);
 }
 
 class Words {
@@ -163,7 +193,7 @@ class Words {
       waiting.reason = limits[i];
       if (!limits[i].empty()) continue;
       const std::string never = WhyNever(run, snapshot_.devices);
-      waiting.reason = never.empty() ? "no device has room for it" : StrCat("no device: ", never);
+      waiting.reason = StrCat("no device: ", never.empty() ? NoRoomText(snapshot_, run) : never);
     }
   }
   void NotStartable() {
@@ -203,9 +233,10 @@ class Words {
                future.allocation().machine().holder(start.blocker).queued < 0) {
       const Holder& holder = future.allocation().machine().holder(start.blocker);
       waiting.cause = Cause::kDevice;
-      waiting.reason =
-          StrCat("waits for run ", *holder.name, " on ", snapshot_.devices[start.device].id,
-                 holder.stopping ? " to stop" : "");
+      waiting.reason = StrCat(
+          "waits for run ", *holder.name, " on ", snapshot_.devices[start.device].id,
+          holder.stopping ? " to stop" : "",
+          RoomText(snapshot_.devices[start.device], future.allocation().demand(start.queued)));
     } else if (start.blocker < 0 && start.time == 0.0) {
       waiting.cause = Cause::kNext;
       waiting.reason = "starts next";

@@ -11,23 +11,22 @@ GpuWatch::GpuWatch(DeviceBoard& board, Options options)
 }
 
 GpuWatch::~GpuWatch() {
-  {
-    MutexLock lock(mutex_);
-    stopping_ = true;
-    stop_.NotifyAll();
-  }
+  stopping_ = true;
+  board_.Nudge();
   thread_.join();
 }
 
-bool GpuWatch::Look() {
+DeviceBoard::Changes GpuWatch::Look() {
   return board_.Update(options_.source->Read(), options_.owner_of, options_.clock->Now());
 }
 
 void GpuWatch::Loop() {
-  MutexLock lock(mutex_);
+  bool returning = false;
   while (!stopping_) {
-    stop_.WaitFor(mutex_, options_.every);
-    if (!stopping_ && Look()) options_.more_room();
+    returning = board_.WaitForNews(returning ? options_.every_while_returning : options_.every);
+    if (stopping_) return;
+    const DeviceBoard::Changes changes = Look();
+    if (changes.more_room || !changes.troubles.empty()) options_.changed(changes);
   }
 }
 

@@ -24,6 +24,22 @@ int64_t CountFitting(const std::vector<Device>& devices, const std::string& want
                                [&](const Device& device) { return Fits(device, wanted, kind); });
 }
 
+std::string WhyNoGpu(const std::vector<Device>& devices) {
+  constexpr size_t kNamed = 3;  // a machine may have eight with the same fault
+  std::string reasons;
+  size_t gpus = 0;
+  bool for_good = true;
+  for (const Device& device : devices) {
+    if (device.kind != DeviceKind::kGpu) continue;
+    for_good = for_good && device.unavailable_for_good;
+    if (++gpus > kNamed) continue;
+    StrAppend(&reasons, gpus > 1 ? "; " : "", device.id, ": ", device.unavailable_reason);
+  }
+  if (gpus == 0) return "this server has no GPU; use cpu or auto";
+  if (gpus > kNamed) StrAppend(&reasons, "; and ", gpus - kNamed, " more");
+  return StrCat("no GPU takes runs (", reasons, ")", for_good ? "; use cpu or auto" : "");
+}
+
 Placement PlacementOf(const Snapshot& snapshot, const Holder& holder) {
   const QueuedRun& run = snapshot.queue[holder.queued];
   Placement placement;
@@ -81,9 +97,16 @@ std::string WhyNever(const std::string& wanted, int64_t threads,
   if (slots > 0) {
     return StrCat(threads, " threads are asked for and ", wanted, " has ", slots);
   }
-  if (wanted == "gpu") return "this server has no GPU that it can train on; use cpu or auto";
+  if (wanted == "gpu") return WhyNoGpu(devices);
   return StrCat("there is no device '", wanted, "'; use auto, cpu, gpu or one of ",
                 absl::StrJoin(known, ", "));
+}
+
+std::vector<Device> OnceAllIsWell(std::vector<Device> devices) {
+  for (Device& device : devices) {
+    if (!device.unavailable_for_good) device.unavailable_reason.clear();
+  }
+  return devices;
 }
 
 std::string WhyNever(const QueuedRun& run, const std::vector<Device>& devices) {

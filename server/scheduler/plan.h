@@ -37,11 +37,15 @@ Plan MakePlan(const Snapshot& snapshot);
 // False when no plan could start or pause anything, whoever waits: every device is taken, for good.
 bool MayStartAny(const std::vector<Device>& devices);
 
-// Why a run that asks for `device` and `threads` can never run on these devices; empty if it can.
+// Why a run that asks for `device` and `threads` cannot run on these devices, also when nobody else
+// is there; empty if it can.
 std::string WhyNever(const std::string& device, int64_t threads,
                      const std::vector<Device>& devices);
 // The same for all that it asks for.
 std::string WhyNever(const QueuedRun& run, const std::vector<Device>& devices);
+
+// The devices as they are when what keeps them from taking runs for a time is over.
+std::vector<Device> OnceAllIsWell(std::vector<Device> devices);
 
 // "cpu:0,cpu:1", as an attempt's device, and back.
 std::string JoinDevices(const std::vector<std::string>& ids);

@@ -25,6 +25,18 @@ double RealOr0(const Statement& row, int column) {
   "attempts.end_time, run_seconds, last_step - resumed_from_step, flops_per_step " \
   "FROM attempts JOIN runs ON runs.id = run"
 
+// Of a run that may go anywhere and has been trained: the device of its latest attempt, if the next
+// one goes on from what that one left.
+#define NORMLAB_BEGUN_ON                                                                         \
+  "CASE WHEN device = 'auto' AND step > 0 THEN (SELECT CASE WHEN abandoned = 0 AND "             \
+  "(checkpoint_step > 0 OR resumed_from_step > 0) THEN attempts.device END FROM attempts WHERE " \
+  "attempts.run = runs.id ORDER BY number DESC LIMIT 1) END"
+
+// Of a run from before that was worked out: what it needs on a CPU, and CUDA's part.
+#define NORMLAB_GPU_NEED                                                      \
+  "CASE WHEN gpu_need_bytes > 0 THEN gpu_need_bytes ELSE 1073741824 + "       \
+  "CAST(coalesce(memory_bytes, 0) AS INTEGER) END"
+
 absl::StatusOr<std::vector<UsedRow>> UsedRows(Statement select) {
   std::vector<UsedRow> used;
   while (select.Step()) {
@@ -51,8 +63,8 @@ absl::StatusOr<std::vector<QueuedRow>> ReadQueue(Database& database, bool all, i
   if (!unmet.ok()) return unmet.status();
   Statement select = database.Prepared(
       "SELECT id, display_name, user_name, priority, queue_rank, device, held, not_before, gpus, "
-      "gpu_memory_bytes, exclusive, memory_bytes, flops_per_step, steps - step, "
-      NORMLAB_SETTING("threads", "1") ", " NORMLAB_SETTING("preemptible", "0")
+      "gpu_memory_bytes, exclusive, " NORMLAB_GPU_NEED ", flops_per_step, steps - step, "
+      NORMLAB_SETTING("threads", "1") ", " NORMLAB_SETTING("preemptible", "0") ", " NORMLAB_BEGUN_ON
       " FROM runs WHERE state = ?1 AND (?2 OR (held = 0 AND coalesce(not_before, 0) <= ?3)) "
       "ORDER BY id");
   select.Bind(1, int64_t{v1::Run::STATE_QUEUED});
@@ -77,11 +89,12 @@ absl::StatusOr<std::vector<QueuedRow>> ReadQueue(Database& database, bool all, i
     row.gpus = select.Integer(8);
     row.gpu_memory_bytes = select.Integer(9);
     row.exclusive = select.Integer(10) != 0;
-    row.memory_bytes = RealOr0(select, 11);
+    row.gpu_need_bytes = select.Integer(11);
     row.flops_per_step = RealOr0(select, 12);
     row.steps_left = select.Integer(13);
     row.threads = select.Integer(14);
     row.preemptible = select.Integer(15) != 0;
+    row.begun_on = select.Text(16);
     queue.push_back(std::move(row));
   }
   if (!select.status().ok()) return select.status();

@@ -28,9 +28,12 @@ struct QueuedRow {
   int64_t gpus = 0;                   // 0: one
   int64_t gpu_memory_bytes = 0;       // 0: as estimated
   bool exclusive = false;
-  double memory_bytes = 0;    // estimated; 0 while unknown
-  double flops_per_step = 0;  // estimated; 0 while unknown
+  int64_t gpu_need_bytes = 0;  // the estimate
+  double flops_per_step = 0;   // estimated; 0 while unknown
   int64_t steps_left = 0;
+  // Where the checkpoint is from that its next attempt goes on from, of a run that may go anywhere:
+  // "gpu:1". Empty: it starts from the beginning.
+  std::string begun_on;
   std::string unmet;  // name of a run that must have ended first, or not have failed; empty: none
 };
 

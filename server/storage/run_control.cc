@@ -10,7 +10,8 @@ namespace normlab::storage {
 namespace {
 
 // As they are stored, in the order of the enum.
-constexpr std::array<std::string_view, 5> kCauses = {"", "time", "preempted", "server", "early"};
+constexpr std::array<std::string_view, 6> kCauses = {"",       "time",  "preempted",
+                                                     "server", "early", "memory"};
 
 absl::StatusOr<StopCause> CauseOf(const std::string& text) {
   for (size_t i = 0; i < kCauses.size(); ++i) {

@@ -24,6 +24,7 @@ enum class StopCause {
   kPreempted,  // it makes room; the detail is the id of the run that it makes room for
   kServer,     // the server stops
   kEarly,      // it does worse than its peers; the detail is the reason
+  kMemory,     // it holds more of a shared GPU's memory than its budget; the detail is the reason
 };
 
 struct RunControl {

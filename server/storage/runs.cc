@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "server/base/strings.h"
+#include "server/domain/model_size.h"
 #include "server/domain/priority.h"
 #include "server/domain/run_state.h"
 #include "server/storage/dependencies.h"
@@ -22,7 +23,7 @@ using google::protobuf::util::TimeUtil;
   "id, display_name, experiment, user_name, spec, effective_spec, device, state, wait_reason, " \
   "end_reason, exit_code, exit_signal, create_time, start_time, end_time, step, steps, "        \
   "final_loss, min_loss, final_gradient_norm, max_gradient_norm, first_bad_step, "              \
-  "parameter_count, flops_per_step, instruction_set, colour, memory_bytes, validation_loss, "    \
+  "parameter_count, flops_per_step, instruction_set, colour, memory_bytes, validation_loss, "   \
   "nan_numbers, notes, pinned, archived, priority, held, gpus, gpu_memory_bytes, exclusive"
 
 #define NORMLAB_RUNS "runs JOIN run_specs ON run_specs.run = runs.id"
@@ -214,8 +215,9 @@ absl::Status InsertRun(WriteContext& context, v1::Run run, v1::Run* stored_run) 
     Statement insert = context.database.Prepared(
         "INSERT INTO runs (id, display_name, experiment, user_name, device, state, wait_reason, "
         "create_time, steps, changed_sequence, colour, parameter_count, flops_per_step, "
-        "memory_bytes, priority, held, gpus, gpu_memory_bytes, exclusive) VALUES (?1, ?2, ?3, ?4, "
-        "?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)");
+        "memory_bytes, priority, held, gpus, gpu_memory_bytes, exclusive, gpu_need_bytes) VALUES "
+        "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, "
+        "?20)");
     insert.Bind(1, run.id());
     insert.Bind(2, run.display_name());
     insert.Bind(3, run.experiment().empty() ? std::nullopt
@@ -237,6 +239,8 @@ absl::Status InsertRun(WriteContext& context, v1::Run run, v1::Run* stored_run) 
     insert.Bind(17, int64_t{run.resources().gpus()});
     insert.Bind(18, run.resources().gpu_memory_bytes());
     insert.Bind(19, int64_t{run.resources().exclusive()});
+    const bool resolved = run.effective_spec().has_layers();
+    insert.Bind(20, resolved ? domain::GpuMemoryBytes(run.effective_spec()) : int64_t{0});
     if (absl::Status status = insert.Run(); !status.ok()) return status;
   }
   {
@@ -251,8 +255,7 @@ absl::Status InsertRun(WriteContext& context, v1::Run run, v1::Run* stored_run) 
       !status.ok()) {
     return status;
   }
-  if (absl::Status status =
-          InsertRunSettings(context.database, run.id(), run.effective_spec());
+  if (absl::Status status = InsertRunSettings(context.database, run.id(), run.effective_spec());
       !status.ok()) {
     return status;
   }
@@ -316,12 +319,10 @@ absl::StatusOr<std::vector<v1::Run>> ReadRuns(Database& database, const RunQuery
   {
     Statement select = database.Prepared(
         query.oldest_first
-            ? "SELECT " NORMLAB_RUN_COLUMNS
-              " FROM " NORMLAB_RUNS
+            ? "SELECT " NORMLAB_RUN_COLUMNS " FROM " NORMLAB_RUNS
               " WHERE (?1 = '' OR experiment = ?1) AND (?2 = 0 OR ?2 & (1 << state)) "
               "AND ?3 = ?3 ORDER BY id LIMIT ?4"
-            : "SELECT " NORMLAB_RUN_COLUMNS
-              " FROM " NORMLAB_RUNS
+            : "SELECT " NORMLAB_RUN_COLUMNS " FROM " NORMLAB_RUNS
               " WHERE (?1 = '' OR experiment = ?1) AND (?2 = 0 OR ?2 & (1 << state)) "
               "AND (?3 = '' OR id < ?3) ORDER BY id DESC LIMIT ?4");
     select.Bind(1, query.experiment);

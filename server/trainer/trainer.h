@@ -91,6 +91,10 @@ struct TrainingSettings {
   // GPU one thread computes, whatever `threads` says.
   std::string device = "cpu";
   bool cuda_graph = false;  // on a GPU: record a step once and replay it
+  // What this process may hold of the GPU's memory, and the part of it that is left to CUDA itself
+  // (its context and the libraries' code); bytes. 0: as much as is free.
+  int64_t gpu_memory_bytes = 0;
+  int64_t gpu_context_bytes = 0;
   // What is looked at; none of it changes a bit of the training.
   int64_t diagnose_every = 10;    // steps; 0 is off
   bool diagnose_tensors = false;  // gradient norm of every tensor as well
@@ -168,6 +172,9 @@ Result Train(const TrainingSettings& settings, Observer& observer,
 
 // Torch version the engine is linked with, for example "2.13.0".
 std::string_view EngineVersion();
+
+// On how many GPUs this build trains a run: 0 when it has none built in.
+int64_t GpusOfARun();
 
 }  // namespace normlab::trainer
 

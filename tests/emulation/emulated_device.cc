@@ -21,12 +21,6 @@ class EmulatedDeviceImpl final : public Device {
   const StepKernels& step_kernels() const override { return kDeviceStepKernels; }
   void UseOnThisThread() override {}
 
-  void* Allocate(size_t bytes) override { return stream_.memory().Allocate(bytes); }
-  void Free(void* /*data*/) noexcept override {
-    stream_.Wait();
-    stream_.memory().Free();
-  }
-
   void* AllocateShared(size_t bytes) override {
     auto memory = std::make_unique<char[]>(bytes);
     void* data = memory.get();
@@ -49,6 +43,16 @@ class EmulatedDeviceImpl final : public Device {
   void BeginRecording() override { stream_.BeginRecording(); }
   void EndRecording() override { stream_.EndRecording(); }
   void Replay() override { stream_.Replay(); }
+
+ protected:
+  void* AllocateOnDevice(size_t bytes) override { return stream_.memory().Allocate(bytes); }
+  void FreeOnDevice(void* /*data*/) noexcept override {
+    stream_.Wait();
+    stream_.memory().Free();
+  }
+  DeviceMemory Memory() const override {
+    return {.free = stream_.memory().free(), .total = FencedMemory::kRoom};
+  }
 
  private:
   struct Shared {

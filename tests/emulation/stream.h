@@ -28,8 +28,11 @@ class FencedMemory {
   FencedMemory(const FencedMemory&) = delete;
   FencedMemory& operator=(const FencedMemory&) = delete;
 
-  void* Allocate(size_t bytes);
-  void Free();  // the room comes back when nothing is left
+  static constexpr size_t kRoom = size_t{1} << 30;  // bytes; real only where they are touched
+
+  void* Allocate(size_t bytes);  // null when there is no such room
+  void Free();                   // the room comes back when nothing is left
+  size_t free() const { return kRoom - used_; }
   void Open();
   void Close();
 

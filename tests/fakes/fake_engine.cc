@@ -16,6 +16,10 @@
 //   gradient_nan_at=N   the gradient norm of step N is not a number
 //   throw_at=N          Train throws at step N
 //   oom_at=N            Train throws at step N what torch says when a GPU's memory is full
+//   gpu_mib=N           on a GPU it takes so much of its memory before the first step, a quarter at
+//                       a time and within its budget, as the engine does; there are
+//   gpu_total_mib=N     (81559 unless set), and nobody else has any of them
+//   gpus=N              of every run: on so many GPUs this trainer trains one (0: on none)
 //   crash_at=N          the process dies of SIGSEGV at step N
 //   exit_at=N           the process exits at step N, without a word, with the code
 //   exit_code=N         (9 unless set)
@@ -27,6 +31,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -42,6 +47,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/trainer/model/memory_budget.h"
 #include "server/trainer/trainer.h"
 
 namespace normlab::trainer {
@@ -75,7 +81,8 @@ class Script {
 
 constexpr char kTorchOutOfMemory[] =
     "CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 139.81 GiB of "
-    "which 1.25 GiB is free. Process 4711 has 138.56 GiB memory in use.";
+    "which 1.25 GiB is free. Process 4711 has 135.00 GiB memory in use. Including non-PyTorch "
+    "memory, this process has 3.56 GiB memory in use.";
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -142,6 +149,23 @@ bool Misbehave(const Script& script, int64_t step, Observer& observer) {
   return requested == Request::kProbe;
 }
 
+void TakeGpuMemory(const Script& script, const TrainingSettings& settings) {
+  if (settings.device == "cpu") return;
+  MemoryBudget budget;
+  budget.Limit(static_cast<size_t>(settings.gpu_memory_bytes),
+               static_cast<size_t>(settings.gpu_context_bytes));
+  const int64_t total_mib = script.Number("gpu_total_mib");
+  const size_t total = static_cast<size_t>(total_mib > 0 ? total_mib : 81559) << 20;
+  const size_t piece = (static_cast<size_t>(script.Number("gpu_mib")) << 20) / 4;
+  for (int i = 0; i < 4; ++i) {
+    const size_t free = total - std::min(total, budget.held());
+    if (!budget.Allows(piece) || piece > free) {
+      throw std::runtime_error(budget.Refusal(piece, {.free = free, .total = total}));
+    }
+    budget.Take(piece);
+  }
+}
+
 // Keeps the latest `keep_checkpoints`.
 class Checkpoints {
  public:
@@ -205,6 +229,7 @@ std::optional<Result> AnswerRequest(const Script& script, const TrainingSettings
 
 Result Train(const TrainingSettings& settings, Observer& observer, const MonotonicClock& clock) {
   const Script script(settings.seed);
+  TakeGpuMemory(script, settings);
   observer.OnModel({.parameter_count = settings.layers * 12 * settings.d_model * settings.d_model,
                     .instruction_set = "fake"});
   std::vector<std::string> names = {"loss", "gradient_norm", "learning_rate"};
@@ -248,5 +273,7 @@ Result Train(const TrainingSettings& settings, Observer& observer, const Monoton
 }
 
 std::string_view EngineVersion() { return "fake"; }
+
+int64_t GpusOfARun() { return Script(-1).Number("gpus"); }
 
 }  // namespace normlab::trainer

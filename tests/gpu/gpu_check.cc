@@ -3,9 +3,12 @@
 //   normlab-gpu-check parity   the same runs on both, and twice on the GPU: a line each, exit code
 //   1
 //                              if one differs
+//   normlab-gpu-check memory   whether memory budgets are kept, and what CUDA takes besides
 //   normlab-gpu-check speed    steps a second on the GPU, with and without recorded steps
 //
-// Knows trainer.h only.
+// Of the engine it knows trainer.h only.
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -17,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "server/base/gpu_context.h"
 #include "server/trainer/trainer.h"
 
 namespace normlab::trainer {
@@ -203,11 +207,93 @@ int Speed() {
   return 0;
 }
 
+// --- memory ---
+
+// Why two steps do not run within this budget; empty if they do.
+std::string RefusalWithin(int64_t bytes, Curves& curves) {
+  TrainingSettings settings = ParitySettings();
+  settings.device = "cuda";
+  settings.steps = 2;
+  settings.gpu_memory_bytes = bytes;
+  try {
+    Train(settings, curves);
+    return "";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+// MiB that the driver counts for this process; -1 where it does not show it, as in some containers.
+int64_t MebibytesOfThisProcess() {
+  FILE* list =
+      popen("nvidia-smi --query-compute-apps=pid,used_memory --format=csv,noheader,nounits", "r");
+  if (list == nullptr) return -1;
+  int64_t found = -1;
+  long pid = 0, mebibytes = 0;
+  while (std::fscanf(list, "%ld, %ld\n", &pid, &mebibytes) == 2) {
+    if (pid == getpid()) found = mebibytes;
+  }
+  pclose(list);
+  return found;
+}
+
+// The budget is kept, to the smallest that holds the run, and what CUDA takes besides is no more
+// than servers and trainers count with.
+int Memory() {
+  class Looking final : public Observer {
+   public:
+    void OnModel(const ModelSummary&) override {}
+    void OnSeries(std::span<const std::string>) override {}
+    void OnStep(int64_t, std::span<const Observation>) override {
+      mebibytes = MebibytesOfThisProcess();
+    }
+    void OnCheckpoint(int64_t, const std::string&, int64_t) override {}
+    Request Requested() override { return Request::kGoOn; }
+    int64_t mebibytes = -1;
+  };
+  constexpr int64_t kMiB = int64_t{1} << 20;
+  Curves curves;
+  int64_t low = 0, high = 4096;  // MiB; the first is too little
+  if (const std::string why = RefusalWithin(high * kMiB, curves); !why.empty()) {
+    std::printf("FAILED: 4096 MiB do not hold the run: %s\n", why.c_str());
+    return 1;
+  }
+  std::string refusal;
+  while (high - low > 1) {
+    const int64_t middle = (low + high) / 2;
+    const std::string why = RefusalWithin(middle * kMiB, curves);
+    (why.empty() ? high : low) = middle;
+    if (!why.empty()) refusal = why;
+  }
+  std::printf("the run's arrays take %lld MiB; with less: %s\n", static_cast<long long>(high),
+              refusal.c_str());
+  if (refusal.find("out of GPU memory: asked for") != 0) {
+    std::printf("FAILED: that is not how a budget refuses\n");
+    return 1;
+  }
+  TrainingSettings settings = ParitySettings();
+  settings.device = "cuda";
+  Looking looking;
+  Train(settings, looking);
+  if (looking.mebibytes < 0) {
+    std::printf("the driver does not show this process here: what CUDA takes is not measured\n");
+    return 0;
+  }
+  const int64_t context = looking.mebibytes - high;
+  const bool fits = context <= kGpuContextBytes / kMiB;
+  std::printf(
+      "the driver counts %lld MiB for the process, so CUDA takes %lld of at most %lld  %s\n",
+      static_cast<long long>(looking.mebibytes), static_cast<long long>(context),
+      static_cast<long long>(kGpuContextBytes / kMiB), fits ? "ok" : "FAILED");
+  return fits ? 0 : 1;
+}
+
 int Main(const std::string& what) {
   try {
     if (what == "parity") return Parity();
+    if (what == "memory") return Memory();
     if (what == "speed") return Speed();
-    std::fprintf(stderr, "usage: normlab-gpu-check parity | speed\n");
+    std::fprintf(stderr, "usage: normlab-gpu-check parity | memory | speed\n");
     return 2;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "normlab-gpu-check: %s\n", error.what());

@@ -161,6 +161,15 @@ class Server:
                                  f"{result.stdout}\n{result.stderr}")
         return result
 
+    def told_everywhere(self, run_id, field="endReason"):
+        """The reason, which API and command line agree about."""
+        reason = self.run(run_id)[field]
+        shown = json.loads(self.cli("show", run_id, "--json", check=0).stdout)
+        assert shown[field] == reason, (shown[field], reason)
+        words = " ".join(self.cli("show", run_id, check=0).stdout.split())
+        assert " ".join(reason.split()) in words, (reason, words)
+        return reason
+
     def cli_start(self, *arguments):
         return subprocess.Popen(
             [BIN / "normlab", "--data-dir", self.data_dir, *arguments],

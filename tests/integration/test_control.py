@@ -4,7 +4,6 @@ Trainers are scripted (tests/fakes/fake_engine.cc): the seed of a run chooses it
 come out bit for bit is trained for real.
 """
 
-import json
 import os
 import signal
 import sqlite3
@@ -29,8 +28,8 @@ OWN_ENDS = {
     1: "the trainer exited with code 0 without a result after step 39; its log says more",
     2: "the trainer exited with code 3 without a result after step 39; its log says more",
     3: "the trainer was ended by signal 11 (SIGSEGV) after step 39",
-    5: "out of GPU memory: it wanted 2.50 GiB more, 1.25 GiB of 139.81 GiB were free; its budget "
-       "is the whole GPU",
+    5: "out of GPU memory: asked for 2.50 GiB, held 3.56 GiB, its budget is the whole GPU; the GPU "
+       "has 1.25 GiB of 139.81 GiB free; make batch_size or the model smaller",
 }
 FOREVER = {**TINY, "steps": 10**9}
 
@@ -50,21 +49,12 @@ class Scripted(ServerTest):
     def wait_for_step(self, run, step):
         wait_for(lambda: self.server.step(run) >= step, f"step {step}")
 
-    def told_everywhere(self, run, field="endReason"):
-        """The reason, which API and command line agree about."""
-        reason = self.server.run(run)[field]
-        shown = json.loads(self.server.cli("show", run, "--json", check=0).stdout)
-        self.assertEqual(shown[field], reason)
-        words = " ".join(self.server.cli("show", run, check=0).stdout.split())
-        self.assertIn(" ".join(reason.split()), words)
-        return reason
-
 
 class Reasons(Scripted):
     def check(self, runs):
-        reasons = {seed: self.told_everywhere(runs[seed]) for seed in OWN_ENDS}
+        reasons = {seed: self.server.told_everywhere(runs[seed]) for seed in OWN_ENDS}
         self.assertEqual(reasons, OWN_ENDS)
-        killed = self.told_everywhere(runs["killed"])
+        killed = self.server.told_everywhere(runs["killed"])
         self.assertRegex(killed, r"^the trainer was ended by signal 9 \(SIGKILL\) after step \d+; "
                                  r"if nobody killed it, the machine ran out of memory "
                                  r"\(it had used \d+ MiB\)$")
@@ -88,7 +78,7 @@ class Reasons(Scripted):
         for run in runs.values():
             self.server.wait_for_state(run, "FAILED")
         self.check(runs)
-        self.assertRegex(self.told_everywhere(cancelled), r"^cancelled after step \d+$")
+        self.assertRegex(self.server.told_everywhere(cancelled), r"^cancelled after step \d+$")
 
     def test_the_same_for_runs_that_end_while_the_server_is_down(self):
         runs = self.start()
@@ -108,7 +98,7 @@ class Limits(Scripted):
     def test_a_step_limit(self):
         run = self.create(7, steps=540, stepLimit=100)
         ended = self.server.wait_for_state(run, "TIMED_OUT")
-        self.assertEqual(self.told_everywhere(run),
+        self.assertEqual(self.server.told_everywhere(run),
                          "stopped behind step 100, its step_limit, of 540")
         self.assertEqual(int(ended["progress"]["step"]), 100)
         self.assertEqual(int(ended["attempts"][0]["checkpointStep"]), 100)
@@ -128,7 +118,7 @@ class Limits(Scripted):
         self.server.kill()
         self.server.start()
         ended = self.server.wait_for_state(run, "TIMED_OUT")
-        self.assertRegex(self.told_everywhere(run), r"^stopped after \d+\.\d s, its time_limit is "
+        self.assertRegex(self.server.told_everywhere(run), r"^stopped after \d+\.\d s, its time_limit is "
                                                     r"6\.0 s, behind step \d+ of 1000000000$")
         # The server counts from when it starts an attempt, its shepherd from some ms later.
         self.assertGreater(ended["runSeconds"], 5.9)
@@ -146,7 +136,7 @@ class Limits(Scripted):
     def test_a_trainer_that_does_not_listen_is_killed_when_its_time_is_over(self):
         run = self.create(8, timeLimit=1)
         ended = self.server.wait_for_state(run, "TIMED_OUT")
-        self.assertIn("it did not end in time and has no checkpoint", self.told_everywhere(run))
+        self.assertIn("it did not end in time and has no checkpoint", self.server.told_everywhere(run))
         self.assertEqual(ended["exitSignal"], 9)
 
 
@@ -161,7 +151,7 @@ class Retries(Scripted):
         self.server.start()
         ended = self.server.wait_for_state(run, "FAILED")
         self.assertEqual(len(ended["attempts"]), 2)
-        self.assertIn("(tried again 1 of 1 times)", self.told_everywhere(run))
+        self.assertIn("(tried again 1 of 1 times)", self.server.told_everywhere(run))
         first, second = ended["attempts"]
         self.assertGreaterEqual(second["startTime"], first["endTime"])
 

@@ -27,15 +27,14 @@ std::string Gibibytes(int64_t bytes) {
 }  // namespace
 
 std::string FaultText(const std::string& what, int64_t budget) {
-  // Torch's sentence and the engine's own.
-  const bool torch = what.find("CUDA out of memory") != std::string::npos;
-  if (!torch && what.find("out of GPU memory") == std::string::npos) return what;
-  const std::string wanted = SizeIn(what, torch ? "Tried to allocate " : "asked for ");
-  const std::string total = SizeIn(what, torch ? "total capacity of " : " of ", torch ? "" : " are");
-  const std::string free = SizeIn(what, torch ? "of which " : "; ", torch ? "" : " of");
-  return StrCat("out of GPU memory: it wanted ", wanted, " more, ", free, " of ", total,
-                " were free; its budget is ",
-                budget > 0 ? Gibibytes(budget) : std::string("the whole GPU"));
+  if (what.find("CUDA out of memory") == std::string::npos) return what;
+  return StrCat("out of GPU memory: asked for ", SizeIn(what, "Tried to allocate "), ", held ",
+                SizeIn(what, "this process has ", " memory in use"), ", its budget is ",
+                budget > 0 ? Gibibytes(budget) : std::string("the whole GPU"), "; the GPU has ",
+                SizeIn(what, "of which "), " of ", SizeIn(what, "total capacity of "), " free; ",
+                budget > 0 ? "others hold what is missing: try again when they have ended, or ask "
+                             "for it alone (--exclusive)"
+                           : "make batch_size or the model smaller");
 }
 
 }  // namespace normlab::trainer

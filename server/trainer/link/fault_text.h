@@ -7,9 +7,9 @@
 
 namespace normlab::trainer {
 
-// `what`, as it is, but for a GPU whose memory is full: then how much was wanted, how much of the
-// GPU's memory was free, and how much this run may use (`budget` bytes, 0 for all of it), as far as
-// the exception says so.
+// `what`, as it is, but for LibTorch's own exception of a GPU whose memory is full: that one is put
+// into the words of the engine's (model/memory_budget.h), with the sizes as far as it says them and
+// `budget`, in bytes, 0 for the whole GPU.
 std::string FaultText(const std::string& what, int64_t budget);
 
 }  // namespace normlab::trainer

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "server/base/gpu_context.h"
 #include "server/base/strings.h"
 
 namespace normlab::trainer {
@@ -109,7 +110,11 @@ absl::StatusOr<TrainingSettings> SettingsFromAssignment(const worker::v1::Assign
   settings->text_file = assignment.text_file();
   settings->step_limit = assignment.step_limit();
   // "gpu:1" is the only GPU that the trainer sees; the CPU has names of other forms.
-  if (assignment.device().starts_with("gpu")) settings->device = "cuda";
+  if (assignment.device().starts_with("gpu")) {
+    settings->device = "cuda";
+    settings->gpu_memory_bytes = assignment.gpu_memory_bytes();
+    settings->gpu_context_bytes = kGpuContextBytes;
+  }
   return settings;
 }
 

@@ -41,24 +41,6 @@ class CudaDeviceImpl final : public Device {
     UseStreamForProducts(stream);
   }
 
-  void* Allocate(size_t bytes) override {
-    void* data = nullptr;
-    const cudaError_t status = cudaMalloc(&data, bytes > 0 ? bytes : 1);
-    if (status == cudaErrorMemoryAllocation) {
-      cudaGetLastError();  // forget it
-      size_t free = 0, total = 0;
-      Check(cudaMemGetInfo(&free, &total), "asking for free memory");
-      const auto mebibytes = [](size_t size) { return std::to_string(size >> 20) + " MiB"; };
-      throw std::runtime_error("out of GPU memory: asked for " + mebibytes(bytes) + "; " +
-                               mebibytes(free) + " of " + mebibytes(total) + " are free");
-    }
-    Check(status, "allocating memory");
-    Check(cudaMemsetAsync(data, 0, bytes, stream), "clearing memory");
-    return data;
-  }
-
-  void Free(void* data) noexcept override { cudaFree(data); }  // waits for the GPU by itself
-
   void* AllocateShared(size_t bytes) override {
     void* data = nullptr;
     Check(cudaHostAlloc(&data, bytes > 0 ? bytes : 1, cudaHostAllocMapped), "pinning host memory");
@@ -101,6 +83,27 @@ class CudaDeviceImpl final : public Device {
   }
 
   void Replay() override { Check(cudaGraphLaunch(recorded_, stream), "replaying a step"); }
+
+ protected:
+  void* AllocateOnDevice(size_t bytes) override {
+    void* data = nullptr;
+    const cudaError_t status = cudaMalloc(&data, bytes);
+    if (status == cudaErrorMemoryAllocation) {
+      cudaGetLastError();  // forget it
+      return nullptr;
+    }
+    Check(status, "allocating memory");
+    Check(cudaMemsetAsync(data, 0, bytes, stream), "clearing memory");
+    return data;
+  }
+
+  void FreeOnDevice(void* data) noexcept override { cudaFree(data); }  // waits for the GPU by itself
+
+  DeviceMemory Memory() const override {
+    DeviceMemory memory;
+    Check(cudaMemGetInfo(&memory.free, &memory.total), "asking for free memory");
+    return memory;
+  }
 
  private:
   cudaDeviceProp properties_;

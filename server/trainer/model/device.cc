@@ -1,9 +1,11 @@
 #include "server/trainer/model/device.h"
 
+#include <algorithm>
 #include <map>
 #include <stdexcept>
 
 #include "server/trainer/model/cuda_device.h"
+#include "server/trainer/trainer.h"
 
 namespace normlab::trainer {
 namespace {
@@ -14,6 +16,24 @@ std::map<std::string, Device*>& RegisteredDevices() {
 }
 
 }  // namespace
+
+void* Device::Allocate(size_t bytes) {
+  bytes = std::max<size_t>(bytes, 1);  // so that it has an address of its own
+  void* data = budget_.Allows(bytes) ? AllocateOnDevice(bytes) : nullptr;
+  if (data == nullptr) throw std::runtime_error(budget_.Refusal(bytes, Memory()));
+  allocated_[data] = bytes;
+  budget_.Take(bytes);
+  return data;
+}
+
+void Device::Free(void* data) noexcept {
+  const auto found = allocated_.find(data);
+  if (found != allocated_.end()) {
+    budget_.Return(found->second);
+    allocated_.erase(found);
+  }
+  FreeOnDevice(data);
+}
 
 Device* FindDevice(const std::string& name) {
   if (name == "cpu") return nullptr;
@@ -28,6 +48,14 @@ Device* FindDevice(const std::string& name) {
   throw std::runtime_error(
       "device \"cuda\": this normlab was built without CUDA; it needs nvcc and a torch with CUDA "
       "when it is built (docs/gpu.md)");
+#endif
+}
+
+int64_t GpusOfARun() {
+#ifdef NORMLAB_WITH_CUDA
+  return 1;
+#else
+  return 0;
 #endif
 }
 

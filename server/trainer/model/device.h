@@ -7,10 +7,12 @@
 #define NORMLAB_SERVER_TRAINER_MODEL_DEVICE_H_
 
 #include <cstddef>
+#include <map>
 #include <string>
 
 #include "server/trainer/model/kernels/kernels.h"
 #include "server/trainer/model/kernels/step_kernels.h"
+#include "server/trainer/model/memory_budget.h"
 
 namespace normlab::trainer {
 
@@ -28,10 +30,11 @@ class Device {
   // Makes the calling thread the one that uses the device.
   virtual void UseOnThisThread() = 0;
 
-  // Zeroed memory of the device, aligned for every kernel. Throws std::runtime_error when there is
-  // not enough.
-  virtual void* Allocate(size_t bytes) = 0;
-  virtual void Free(void* data) noexcept = 0;
+  // Zeroed memory of the device, aligned for every kernel. Throws std::runtime_error, with the
+  // sizes, when the budget or the device has not enough.
+  void* Allocate(size_t bytes);
+  void Free(void* data) noexcept;
+  MemoryBudget& budget() { return budget_; }
 
   // Zeroed host memory that kernels can write too, and from which CopyIn() does not wait.
   virtual void* AllocateShared(size_t bytes) = 0;
@@ -52,6 +55,16 @@ class Device {
   virtual void BeginRecording() = 0;
   virtual void EndRecording() = 0;
   virtual void Replay() = 0;
+
+ protected:
+  // As Allocate(), but null when the device has not enough.
+  virtual void* AllocateOnDevice(size_t bytes) = 0;
+  virtual void FreeOnDevice(void* data) noexcept = 0;
+  virtual DeviceMemory Memory() const = 0;
+
+ private:
+  MemoryBudget budget_;
+  std::map<const void*, size_t> allocated_;  // bytes by address
 };
 
 // The device that TrainingSettings::device names; null for "cpu". Throws std::runtime_error with

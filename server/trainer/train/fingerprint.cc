@@ -88,6 +88,8 @@ const Setting kFree[] = {
     NORMLAB_SETTING(steps),
     NORMLAB_SETTING(stop_on_non_finite),
     NORMLAB_SETTING(cuda_graph),
+    NORMLAB_SETTING(gpu_memory_bytes),
+    NORMLAB_SETTING(gpu_context_bytes),
     NORMLAB_SETTING(diagnose_every),
     NORMLAB_SETTING(diagnose_tensors),
     NORMLAB_SETTING(probe_every),

@@ -61,6 +61,8 @@ Learner::Learner(const TrainingSettings& settings) : settings_(settings) {
   }
   optimizer_ = MakeOptimizer(settings, parameters_);
   if (device == nullptr) return;
+  device->budget().Limit(static_cast<size_t>(settings.gpu_memory_bytes),
+                         static_cast<size_t>(settings.gpu_context_bytes));
   device_ = std::make_unique<DeviceLearner>(settings, parameters_, optimizer_->States(), *device);
   Upload();
 }

@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/base/strings.h"
 #include "tests/fakes/stored_runs.h"
 
 namespace normlab::app {
@@ -62,6 +63,16 @@ class RunQueueTest : public ::testing::Test {
     std::vector<std::string> runs;
     for (const scheduler::Placement& placement : plan->start) runs.push_back(placement.run);
     return runs;
+  }
+  // "RUN@DEVICES" of whoever starts.
+  std::vector<std::string> Placed() {
+    const auto plan = queue_->MakePlan([](const std::string&) { return false; });
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    std::vector<std::string> placed;
+    for (const scheduler::Placement& placement : plan->start) {
+      placed.push_back(placement.run + "@" + scheduler::JoinDevices(placement.devices));
+    }
+    return placed;
   }
   v1::Run Asked(const std::string& id) {
     queue_->NoteChange();
@@ -124,6 +135,27 @@ TEST_F(RunQueueTest, ThreadsClassesAndRanksComeFromTheRow) {
   EXPECT_THAT(Starts(), ::testing::ElementsAre(first));  // the wide one waits for both slots
   Sql("UPDATE runs SET held = 1 WHERE id = '" + wide + "'");
   EXPECT_THAT(Starts(), ::testing::ElementsAre(first, low));
+}
+
+TEST_F(RunQueueTest, ARunGoesOnFromItsCheckpointOnTheKindOfDeviceThatWroteIt) {
+  board_->Update(
+      {{.id = "gpu:0", .name = "H200", .uuid = "GPU-0", .memory_bytes = int64_t{80} << 30}},
+      [](pid_t) { return std::string(); }, runs_.clock().Now());
+  const std::string run = Add("ann");
+  EXPECT_THAT(Placed(), ::testing::ElementsAre(run + "@gpu:0")) << "auto prefers a GPU";
+  const auto begin_on = [&](const std::string& device) {
+    const storage::AttemptRow attempt = runs_.StartAttempt(run);
+    Sql(StrCat("UPDATE attempts SET device = '", device, "', checkpoint_step = 5, end_time = 1 ",
+               "WHERE id = ", attempt.id));
+    Sql(StrCat("UPDATE runs SET step = 5, state = 1 WHERE id = '", run, "'"));
+  };
+  begin_on("cpu:0");
+  EXPECT_THAT(Placed(), ::testing::ElementsAre(run + "@cpu:0"));
+  begin_on("gpu:0");
+  board_->Drain("gpu:0", "fan is broken");
+  EXPECT_THAT(Placed(), IsEmpty()) << "a CPU could not go on from that";
+  Sql(StrCat("UPDATE attempts SET abandoned = 1 WHERE run = '", run, "'"));
+  EXPECT_THAT(Placed(), ::testing::ElementsAre(run + "@cpu:0")) << "it begins anew";
 }
 
 TEST_F(RunQueueTest, UsageIsAddedUpFromAttemptsAndDecays) {

@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/domain/spec.h"
 
 namespace normlab::app {
 namespace {
@@ -30,9 +31,17 @@ v1::Resources Asked(int32_t gpus, int64_t memory, bool exclusive = false) {
   return resources;
 }
 
+v1::Run RunOn(const std::string& device, const v1::Resources& asked) {
+  v1::Run run;
+  run.set_device(device);
+  *run.mutable_resources() = asked;
+  return run;
+}
+
 std::vector<domain::FieldViolation> Check(const std::string& device, const v1::Resources& asked,
-                                          std::vector<scheduler::Device> machine = Machine()) {
-  return CheckResources("", device, asked, machine);
+                                          std::vector<scheduler::Device> machine = Machine(),
+                                          int64_t gpus_of_a_run = 8) {
+  return CheckResources("", RunOn(device, asked), machine, gpus_of_a_run);
 }
 
 TEST(SubmitChecksTest, WhatTheMachineHasMayBeAskedFor) {
@@ -70,8 +79,52 @@ TEST(SubmitChecksTest, NothingOfAGpuOnACpu) {
   }
   const auto without = Check("auto", Asked(1, kGiB), {{.id = "cpu:0"}});
   ASSERT_THAT(without, SizeIs(2));
-  EXPECT_THAT(without[0].description, HasSubstr("1 are asked for and this machine has none"));
+  EXPECT_THAT(without[0].description, HasSubstr("1 are asked for and this machine has no GPU"));
   EXPECT_THAT(without[1].description, HasSubstr("has no GPU"));
+}
+
+TEST(SubmitChecksTest, MoreGpusThanATrainerUsesAreRefused) {
+  EXPECT_THAT(Check("gpu", Asked(1, 0), Machine(), 1), IsEmpty());
+  const auto wrong = Check("gpu", Asked(2, 0), Machine(), 1);
+  ASSERT_THAT(wrong, SizeIs(1));
+  EXPECT_EQ(wrong[0].field, "resources.gpus");
+  EXPECT_THAT(wrong[0].description,
+              HasSubstr("2 are asked for and a trainer of this normlab uses 1"));
+}
+
+TEST(SubmitChecksTest, LessMemoryThanCudaItselfTakesIsRefused) {
+  const auto wrong = Check("gpu", Asked(1, kGiB / 2));
+  ASSERT_THAT(wrong, SizeIs(1));
+  EXPECT_EQ(wrong[0].field, "resources.gpu_memory_bytes");
+  EXPECT_THAT(wrong[0].description, HasSubstr("(0.5 GiB) are asked for and CUDA itself is counted "
+                                              "with 1.0 GiB"));
+}
+
+TEST(SubmitChecksTest, AModelThatNoGpuHoldsIsRefusedUnlessACpuWillDo) {
+  v1::Run run = RunOn("gpu", {});
+  v1::RunSpec spec;
+  spec.set_layers(100);
+  spec.set_d_model(4096);
+  *run.mutable_effective_spec() = domain::EffectiveSpec(spec);  // 20 billion numbers
+  const auto wrong = CheckResources("", run, Machine(), 1);
+  ASSERT_THAT(wrong, SizeIs(1));
+  EXPECT_EQ(wrong[0].field, "resources.gpu_memory_bytes");
+  EXPECT_THAT(wrong[0].description, HasSubstr("the largest, gpu:1, has 80.0 GiB"));
+  run.set_device("auto");
+  EXPECT_THAT(CheckResources("", run, Machine(), 1), IsEmpty());
+}
+
+TEST(SubmitChecksTest, GpusThatNoTrainerCanUseDoNotCountAndTheReasonIsTold) {
+  std::vector<scheduler::Device> machine = Machine();
+  for (scheduler::Device& device : machine) {
+    if (device.kind != scheduler::DeviceKind::kGpu) continue;
+    device.unavailable_reason = "built without CUDA";
+    device.unavailable_for_good = true;
+  }
+  const auto wrong = Check("auto", Asked(1, 4 * kGiB), machine);
+  ASSERT_THAT(wrong, SizeIs(2));
+  EXPECT_THAT(wrong[0].description, HasSubstr("no GPU can be used: built without CUDA"));
+  EXPECT_THAT(wrong[1].description, HasSubstr("no GPU can be used: built without CUDA"));
 }
 
 TEST(SubmitChecksTest, NegativeNumbersAreRefused) {

@@ -12,10 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "server/base/gpu_context.h"
 #include "server/domain/settings.h"
 #include "server/domain/spec.h"
 #include "server/trainer/link/settings.h"
 #include "server/trainer/train/learner.h"
+#include "tests/emulation/emulated_device.h"
 
 namespace normlab::domain {
 namespace {
@@ -221,6 +223,72 @@ TEST(ModelSizeTest, MoreOfAnythingNeedsMoreMemory) {
     EXPECT_GT(MemoryBytes(EffectiveSpec(SmallSpec(more))), base) << Text(more);
   }
   EXPECT_LT(MemoryBytes(EffectiveSpec(SmallSpec({{"optimizer", "sgd"}}))), base);
+}
+
+// --- the budget of a run on a GPU ---
+
+// Large enough that rounding to cache lines and small buffers do not count, small enough for the
+// emulation.
+const Given kMiddle = {{"layers", "3"},      {"d_model", "96"},      {"heads", "3"},
+                       {"ffn_width", "384"}, {"vocab_size", "500"},  {"sequence_length", "24"},
+                       {"batch_size", "16"}, {"diagnose_every", "0"}};
+
+// Bytes that the engine holds of a device for these settings; -1 when it refuses to train there.
+int64_t HeldOnDevice(const v1::RunSpec& effective) {
+  absl::StatusOr<trainer::TrainingSettings> settings = trainer::SettingsFromSpec(effective);
+  EXPECT_TRUE(settings.ok()) << settings.status();
+  trainer::Device& device = trainer::EmulatedDevice();
+  settings->device = "emulated";
+  settings->threads = 1;
+  try {
+    const trainer::Learner learner(*settings);
+    return static_cast<int64_t>(device.budget().held());
+  } catch (const std::exception& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("runs on the CPU only"));
+    return -1;
+  }
+}
+
+// What is left of a default budget when CUDA has taken its part.
+double Room(const v1::RunSpec& effective) {
+  return static_cast<double>(GpuMemoryBytes(effective) - kGpuContextBytes);
+}
+
+TEST(ModelSizeTest, TheDefaultBudgetOnAGpuHoldsEveryRunAndNotMuchMore) {
+  std::vector<Given> variants = {{},
+                                 {{"optimizer", "sgd"}},
+                                 {{"accumulate", "3"}},
+                                 {{"dropout", "0.1"}},
+                                 {{"residual_scale", "0.5"}},
+                                 {{"sequence_length", "256"}, {"batch_size", "2"}},
+                                 {{"vocab_size", "8000"}},
+                                 {{"tie_embeddings", "true"}},
+                                 {{"activation", "swiglu"}},
+                                 {{"positions", "rotary"}},
+                                 {{"qk_norm", "rms-full"}},
+                                 {{"qk_norm", "rms-head"}},
+                                 {{"data", "gaussian"}},
+                                 {{"attention", "uniform"}, {"heads", "1"}}};
+  for (const std::string& placement : ChoicesOf("placement")) {
+    for (const std::string& norm : ChoicesOf("norm")) {
+      variants.push_back({{"placement", placement}, {"norm", norm}});
+    }
+  }
+  int trained = 0;
+  for (const Given& variant : variants) {
+    SCOPED_TRACE(Text(variant));
+    Given given = kMiddle;
+    given.insert(given.end(), variant.begin(), variant.end());
+    const v1::RunSpec spec = SmallSpec(given);
+    if (!CheckSpec(spec, kMachine).empty()) continue;
+    const v1::RunSpec effective = EffectiveSpec(spec);
+    const int64_t held = HeldOnDevice(effective);
+    if (held < 0) continue;
+    ++trained;
+    EXPECT_LE(static_cast<double>(held), Room(effective));
+    EXPECT_GE(static_cast<double>(held), 0.8 * Room(effective));
+  }
+  EXPECT_GT(trained, 40);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_split.h"
 #include "normlab/v1/setting.pb.h"
+#include "server/base/gpu_context.h"
 
 namespace normlab::trainer {
 namespace {
@@ -73,7 +74,8 @@ v1::RunSpec EffectiveSpec() {
   validate_every, batch_size, accumulate, steps, dropout, optimizer, momentum, \
   learning_rate, schedule, warmup_steps, learning_rate_floor, beta1, beta2, epsilon, \
   weight_decay, decay_parameters, clip_norm, seed, precision, threads, \
-  stop_on_non_finite, device, cuda_graph, diagnose_every, diagnose_tensors, probe_every, \
+  stop_on_non_finite, device, cuda_graph, gpu_memory_bytes, gpu_context_bytes, \
+  diagnose_every, diagnose_tensors, probe_every, \
   checkpoint_every, checkpoint_seconds, keep_checkpoints, checkpoint_directory, resume_from, \
   step_limit
 // clang-format on
@@ -133,10 +135,11 @@ TEST(SettingsTest, EveryFieldOfTheSpecReachesAMemberOfItsOwn) {
     EXPECT_EQ(taken[changes[0]], "") << field->name() << " goes where another one goes";
     taken[changes[0]] = field->name();
   }
-  // The files are named by the assignment, not by the spec, and the device is chosen by it, as is
-  // the step at which a limit is reached.
-  const auto given = testing::AnyOf("init_file", "text_file", "checkpoint_directory", "resume_from",
-                                    "device", "step_limit");
+  // The files are named by the assignment, not by the spec, and the device is chosen by it, as are
+  // its memory and the step at which a limit is reached.
+  const auto given =
+      testing::AnyOf("init_file", "text_file", "checkpoint_directory", "resume_from", "device",
+                     "gpu_memory_bytes", "gpu_context_bytes", "step_limit");
   for (size_t i = 0; i < taken.size(); ++i) {
     if (!taken[i].empty()) continue;
     EXPECT_THAT(MemberNames()[i], given) << "a member of TrainingSettings has no field";
@@ -184,6 +187,17 @@ TEST(SettingsTest, AGpuOfTheServerIsTheOneGpuThatTheTrainerSees) {
     ASSERT_TRUE(settings.ok()) << settings.status();
     EXPECT_EQ(settings->device, expected);
   }
+}
+
+TEST(SettingsTest, TheMemoryThatItMayUseIsThatOfAGpu) {
+  worker::v1::Assignment assignment;
+  *assignment.mutable_effective_spec() = EffectiveSpec();
+  assignment.set_gpu_memory_bytes(int64_t{8} << 30);
+  assignment.set_device("gpu:1");
+  EXPECT_EQ(SettingsFromAssignment(assignment)->gpu_memory_bytes, int64_t{8} << 30);
+  EXPECT_EQ(SettingsFromAssignment(assignment)->gpu_context_bytes, kGpuContextBytes);
+  assignment.set_device("cpu:1");
+  EXPECT_EQ(SettingsFromAssignment(assignment)->gpu_memory_bytes, 0);
 }
 
 }  // namespace

@@ -69,9 +69,8 @@ TEST(ForecastTest, WhatDoesNotStartByItselfComesLastAndHasNoPlace) {
                     {.id = "4", .device = "gpu"}};
   EXPECT_THAT(Lines(snapshot),
               ElementsAre("1 3: tried again in 40 s",
-                          "2 4: no device: this server has no GPU that it can train on; use cpu "
-                          "or auto",
-                          "0 1: held", "0 2: waits for run base to end"));
+                          "2 4: no device: this server has no GPU; use cpu or auto", "0 1: held",
+                          "0 2: waits for run base to end"));
 }
 
 TEST(ForecastTest, WhatFollowsAnUnknownEndHasAPlaceButNoTime) {
@@ -85,6 +84,41 @@ TEST(ForecastTest, WhatFollowsAnUnknownEndHasAPlaceButNoTime) {
   EXPECT_EQ(forecast[0].start_seconds, std::nullopt);
   EXPECT_EQ(forecast[1].start_seconds, std::nullopt);
   EXPECT_EQ(ReasonWithTime(forecast[0]), "waits for run x on cpu:0");
+}
+
+TEST(ForecastTest, OneThatFindsNoRoomOnASharedGpuIsToldHowMuchThereIs) {
+  Snapshot snapshot;
+  AddGpus(snapshot, 1);
+  snapshot.devices[0].foreign_bytes = 10 * kGiB;
+  Hold(snapshot, {.run = "x", .name = "x", .memory_bytes = 30 * kGiB}, {"gpu:0"},
+       {.remaining_seconds = 240});
+  Hold(snapshot, {.run = "y", .name = "y", .memory_bytes = 20 * kGiB}, {"gpu:0"});
+  snapshot.queue = {{.id = "1", .device = "gpu", .gpu_memory_bytes = 30 * kGiB}};
+  EXPECT_THAT(Lines(snapshot),
+              ElementsAre("1 1: waits for run x on gpu:0: asks for 30 GiB, and 20 GiB of 80 GiB "
+                          "are not lent, about 4 min"));
+  snapshot.queue[0].exclusive = true;
+  EXPECT_THAT(Lines(snapshot), ElementsAre("1 1: waits for run y on gpu:0"));
+}
+
+TEST(ForecastTest, OneThatOthersLeaveNoRoomForIsToldHowMuchTheyLeave) {
+  Snapshot snapshot;
+  AddGpus(snapshot, 2);
+  snapshot.devices[0].foreign_bytes = 60 * kGiB;
+  snapshot.devices[1].foreign_bytes = 50 * kGiB;
+  snapshot.queue = {{.id = "1", .device = "gpu", .gpu_memory_bytes = 40 * kGiB}};
+  EXPECT_THAT(Lines(snapshot), ElementsAre("1 1: no device: asks for 40 GiB of a GPU, and others "
+                                           "leave 30 GiB of 80 GiB on gpu:1"));
+}
+
+TEST(ForecastTest, WhyNoGpuTakesRunsIsToldForTheFirstFew) {
+  Snapshot snapshot;
+  AddGpus(snapshot, 5);
+  for (Device& device : snapshot.devices) device.unavailable_reason = "others use it";
+  snapshot.queue = {{.id = "1", .device = "gpu"}};
+  EXPECT_THAT(Lines(snapshot),
+              ElementsAre("1 1: no device: no GPU takes runs (gpu:0: others use it; gpu:1: others "
+                          "use it; gpu:2: others use it; and 2 more)"));
 }
 
 TEST(ForecastTest, UsersTakeTurnsAsTheyWill) {

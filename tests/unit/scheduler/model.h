@@ -32,7 +32,10 @@ class Model {
       for (const Lease& lease : device.leases) {
         Tenant tenant = {.lease = lease, .end = kInfinity};
         const auto known = snapshot.holdings.find(lease.run);
-        if (known != snapshot.holdings.end()) {
+        if (lease.returning) {  // any moment
+          tenant.stopping = true;
+          tenant.end = 0;
+        } else if (known != snapshot.holdings.end()) {
           tenant.held = known->second.held_seconds;
           tenant.stopping = known->second.stopping;
           if (known->second.remaining_seconds) {

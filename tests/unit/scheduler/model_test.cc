@@ -90,6 +90,14 @@ void Apply(const Plan& plan, Snapshot& snapshot) {
   for (const Preemption& one : plan.preempt) snapshot.holdings[one.run].stopping = true;
 }
 
+// The run has ended, and the memory of its GPUs, if it has any, is not back yet.
+void LetReturn(const std::string& run, Snapshot& snapshot) {
+  for (Device& device : snapshot.devices) {
+    if (device.kind == DeviceKind::kCpu) continue;
+    for (Lease& lease : device.leases) lease.returning = lease.returning || lease.run == run;
+  }
+}
+
 // What holds of every machine, whatever was decided; empty, or what does not hold.
 std::string Broken(const Snapshot& snapshot) {
   std::map<std::string, std::set<std::string>> runs;
@@ -169,6 +177,7 @@ TEST(ModelTest, RandomMomentsArePlannedAsTheModelDoes) {
     for (auto& [run, holding] : snapshot.holdings) {
       holding.held_seconds = dice.Below(100);
       if (dice.OneIn(10)) holding.stopping = true;
+      if (dice.OneIn(6)) LetReturn(run, snapshot);
     }
     for (int i = 0; i < dice.Below(25); ++i) {
       snapshot.queue.push_back(Request(dice, snapshot, 100 + i));

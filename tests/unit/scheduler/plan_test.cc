@@ -250,6 +250,24 @@ TEST(PlanTest, NobodyIsPausedWithoutNeedOrWithoutEffect) {
   EXPECT_THAT(MakePlan(snapshot).preempt, IsEmpty());  // narrow stays, so wide would be in vain
 }
 
+TEST(PlanTest, AGpuThatIsComingBackIsKeptForWhoNeedsIt) {
+  Snapshot snapshot;
+  AddGpus(snapshot, 2);
+  Hold(snapshot, {.run = "x", .exclusive = true, .returning = true}, {"gpu:0"});
+  snapshot.holdings.clear();  // it has ended
+  snapshot.queue = {{.id = "1", .device = "gpu", .gpus = 2, .exclusive = true},
+                    {.id = "2", .device = "gpu", .exclusive = true, .expected_seconds = 5}};
+  EXPECT_THAT(MakePlan(snapshot).start, IsEmpty()) << "the second would pass the first";
+}
+
+TEST(PlanTest, WhoseGpuIsComingBackIsNotPausedForAnother) {
+  Snapshot snapshot;
+  AddGpus(snapshot, 1);
+  Hold(snapshot, {.run = "x", .priority = -1, .preemptible = true, .returning = true}, {"gpu:0"});
+  snapshot.queue = {{.id = "1", .priority = 1, .device = "gpu", .exclusive = true}};
+  EXPECT_THAT(MakePlan(snapshot).preempt, IsEmpty());
+}
+
 TEST(PlanTest, TwoHighRunsTakeTheDevicesOfTwo) {
   Snapshot snapshot;
   AddSlots(snapshot, 2);
@@ -270,6 +288,14 @@ TEST(PlanTest, SaysWhyARunCanNeverStart) {
   EXPECT_THAT(WhyNever("gpu", 1, devices), HasSubstr("no GPU"));
   EXPECT_THAT(WhyNever("cpu:7", 1, devices), HasSubstr("cpu:0, cpu:1"));
   AddGpus(snapshot, 2);
+  snapshot.devices[2].unavailable_reason = snapshot.devices[3].unavailable_reason = "built without";
+  EXPECT_EQ(WhyNever("gpu", 1, devices),
+            "no GPU takes runs (gpu:0: built without; gpu:1: built without)");
+  EXPECT_EQ(WhyNever("gpu", 1, OnceAllIsWell(devices)), "");
+  snapshot.devices[2].unavailable_for_good = snapshot.devices[3].unavailable_for_good = true;
+  EXPECT_EQ(WhyNever("gpu", 1, OnceAllIsWell(devices)),
+            "no GPU takes runs (gpu:0: built without; gpu:1: built without); use cpu or auto");
+  for (Device& device : snapshot.devices) device.unavailable_reason.clear();
   EXPECT_EQ(WhyNever({.id = "", .device = "gpu", .gpus = 2}, devices), "");
   EXPECT_THAT(WhyNever({.id = "", .device = "gpu", .gpus = 3}, devices), HasSubstr("3 GPUs"));
   EXPECT_THAT(WhyNever({.id = "", .device = "gpu", .gpu_memory_bytes = 90 * kGiB}, devices),

@@ -1,5 +1,6 @@
 // Whole runs on an emulated GPU: the same source as on a real one, in memory that the host cannot
 // touch.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -339,6 +340,69 @@ TEST(DeviceTraining, WhatRunsOnTheHostOnlyIsRefusedByItsName) {
   EXPECT_EQ(RefusalOf(settings), "cuda_graph records steps of a GPU; device is \"cpu\"");
   settings.device = "abacus";
   EXPECT_EQ(RefusalOf(settings), "device \"abacus\" is not known; known are cpu, cuda");
+}
+
+constexpr size_t kMiB = size_t{1} << 20;
+
+// What a run holds of the device, bytes.
+size_t HeldBy(const TrainingSettings& settings) {
+  Device& device = EmulatedDevice();
+  const Learner learner(settings);
+  return device.budget().held();
+}
+
+TEST(DeviceMemory, WhatARunHoldsIsCountedAndGivenBack) {
+  TrainingSettings settings = OnDevice(Quiet());
+  const size_t small = HeldBy(settings);
+  // Weights, gradients and two moments at the least.
+  EXPECT_GT(small, 4 * sizeof(float) * static_cast<size_t>(settings.d_model * settings.vocab_size));
+  settings.layers *= 2;
+  EXPECT_GT(HeldBy(settings), small);
+  EXPECT_EQ(EmulatedDevice().budget().held(), 0u);
+}
+
+TEST(DeviceMemory, ABudgetIsKeptToTheByte) {
+  TrainingSettings settings = OnDevice(Quiet());
+  settings.batch_size = 64;
+  settings.sequence_length = 64;
+  const auto held = static_cast<int64_t>(HeldBy(settings));
+  ASSERT_GT(held, static_cast<int64_t>(2 * kMiB));
+  settings.gpu_context_bytes = 100 * kMiB;
+  settings.gpu_memory_bytes = held + settings.gpu_context_bytes;
+  EXPECT_EQ(RefusalOf(settings), "");
+  settings.gpu_memory_bytes -= 1;
+  EXPECT_THAT(RefusalOf(settings),
+              testing::MatchesRegex("out of GPU memory: asked for [0-9]+ MiB, held [0-9]+ MiB, its "
+                                    "budget is [0-9]+ MiB, 100 MiB of them for CUDA itself; the "
+                                    "GPU has [0-9]+ MiB of 1024 MiB free; give it more "
+                                    "\\(--gpu-memory\\), or make batch_size or the model smaller"));
+  EXPECT_EQ(EmulatedDevice().budget().held(), 0u) << "what was allocated before the refusal";
+  settings.gpu_memory_bytes = 0;
+  EXPECT_EQ(RefusalOf(settings), "");
+}
+
+TEST(DeviceMemory, AFullDeviceIsToldApartFromABudget) {
+  Device& device = EmulatedDevice();
+  const auto refusal = [&device](size_t bytes) -> std::string {
+    try {
+      device.Free(device.Allocate(bytes));
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  device.budget().Limit(0, 0);
+  EXPECT_EQ(refusal(1500 * kMiB),
+            "out of GPU memory: asked for 1500 MiB, held 0 MiB, its budget is the whole GPU; the "
+            "GPU has 1024 MiB of 1024 MiB free; make batch_size or the model smaller");
+  device.budget().Limit(4000 * kMiB, 1000 * kMiB);
+  void* first = device.Allocate(300 * kMiB);
+  EXPECT_EQ(refusal(1500 * kMiB),
+            "out of GPU memory: asked for 1500 MiB, held 300 MiB, its budget is 4000 MiB, 1000 MiB "
+            "of them for CUDA itself; the GPU has 724 MiB of 1024 MiB free; others hold what is "
+            "missing: try again when they have ended, or ask for it alone (--exclusive)");
+  device.Free(first);
+  device.budget().Limit(0, 0);
 }
 
 #ifndef NORMLAB_WITH_CUDA
