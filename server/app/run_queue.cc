@@ -161,6 +161,12 @@ void RunQueue::FollowLeases(const std::vector<Device>& devices) {
   }
 }
 
+void RunQueue::FollowLeases() {
+  const std::vector<Device> devices = devices_.Devices();
+  MutexLock lock(mutex_);
+  FollowLeases(devices);
+}
+
 void RunQueue::AddHoldings(const std::vector<storage::ActiveRow>& active, Snapshot& snapshot) {
   std::map<std::string, bool> on_gpu;
   const double now = Seconds();
