@@ -4,7 +4,9 @@ Every check returns a list of sentences: what is wrong.
 """
 
 import math
+import os
 import pathlib
+import signal
 import sqlite3
 
 
@@ -128,6 +130,11 @@ def left_processes(data):
         except OSError:
             continue  # gone meanwhile, or somebody else's
     return found
+
+
+def kill_left_processes(data):
+    for entry in left_processes(data):
+        os.kill(int(entry.split()[1]), signal.SIGKILL)
 
 
 def left_spools(data):

@@ -212,8 +212,7 @@ class Round:
         self.heal_disk()
         if self.server.process.poll() is None:
             self.server.kill()
-        for entry in checks.left_processes(self.data):
-            os.kill(int(entry.split()[1]), signal.SIGKILL)
+        checks.kill_left_processes(self.data)
         for watcher in self.watchers.values():
             if isinstance(watcher, CommandLineWatcher) and watcher.running():
                 watcher.stop(0)
