@@ -1,14 +1,15 @@
-"""The queue once more, as slowly and plainly as it can be said: what runs, devices and users may come
-to by what people do. To compare a real server with.
+"""The queue once more, as slowly and plainly as it can be said: what runs, devices and users may
+come to by what people do. To compare a real server with.
 
 It is written from docs/queue.md and docs/life_of_a_run.md alone, for CPU slots. Where the documents
 leave it open what happens, all that may happen is listed:
 
-- which of two users goes first whose shares differ by less than the clocks can tell (TOLERANCE);
+- which of two users goes first whose shares differ by less than clocks can tell (TOLERANCE);
 - whether a run passes a wider one on a slot that is kept for it, which hangs on measured times;
 - in which order runs end that end together, and whether the server looks at the queue in between.
 
-Preemption, GPUs, retries that the server makes by itself and pauses after interruptions are left out.
+Left out are preemption, GPUs, retries that the server makes by itself, and pauses after
+interruptions.
 """
 
 import copy

@@ -1,7 +1,7 @@
 """Random operations on the queue of a real server, with restarts in between: every run comes to
 where the slow queue of model.py says, and they start in its order.
 
-    NORMLAB_BIN=build/release/bin python tests/queue/random_operations.py [--operations 200] [--seed N]
+    NORMLAB_BIN=build/release/bin python tests/queue/random_operations.py [--seed N]
 
 Trainers are scripted and do nothing before the test opens their gate (tests/fakes/fake_engine.cc),
 so nothing happens by itself: after each operation the server comes to rest, and what it came to has
@@ -39,14 +39,14 @@ PATIENCE = 30.0      # seconds that the server may take to come to rest
 SETTLED = 1.0        # seconds after which nothing more is expected where it may or may not come
 WORDS = {"finish": "SUCCEEDED", "diverge": "DIVERGED", "throw": "FAILED", "exit": "FAILED"}
 NEVER_LAUNCHED = "it was never launched"  # the end of an attempt that a server died over
-STATES = ("", "QUEUED", "STARTING", "ACTIVE", "PAUSING", "PAUSED", "CANCELLING", "SUCCEEDED", "FAILED",
-          "CANCELLED", "DIVERGED", "TIMED_OUT")  # normlab.v1.Run.State
+STATES = ("", "QUEUED", "STARTING", "ACTIVE", "PAUSING", "PAUSED", "CANCELLING", "SUCCEEDED",
+          "FAILED", "CANCELLED", "DIVERGED", "TIMED_OUT")  # normlab.v1.Run.State
 
 
 class Seen:
-    """What the database says at one moment. `restarted`: a run that is STARTING may be one that the
-    server before this one did not come to launch. An attempt that was never launched is none, unless
-    it is one of the `counted`, by id."""
+    """What the database says at one moment. `restarted`: a run that is STARTING may be one that
+    the server before this one did not come to launch. An attempt that was never launched is none,
+    unless it is one of the `counted`, by id."""
 
     def __init__(self, data, counted, restarted=False):
         database = sqlite3.connect(f"file:{data / 'normlab.db'}?mode=ro", uri=True)
@@ -168,7 +168,8 @@ class Suite:
         self.number += 1
         device = self.random.choice(["auto", "auto", "cpu", *self.model.slots])
         run = Run(self.number, user, device=device, held=self.random.random() < 0.1,
-                  priority=self.random.choice(["normal", "normal", "low"] + ["high"] * (user == "root")),
+                  priority=self.random.choice(
+                      ["normal", "normal", "low"] + ["high"] * (user == "root")),
                   threads=2 if self.random.random() < 0.05 else 1)
         others = list(self.model.runs)[-12:]
         if others and self.random.random() < 0.25:
@@ -349,8 +350,8 @@ class Suite:
         return True
 
     def kill_in_the_middle(self):
-        name = self.random.choice(["submit", "submit_experiment", "hold", "move", "priority", "cancel",
-                                   "cancel_experiment", "pause", "resume", "retry"])
+        name = self.random.choice(["submit", "submit_experiment", "hold", "move", "priority",
+                                   "cancel", "cancel_experiment", "pause", "resume", "retry"])
         operation = getattr(self, name)()
         if operation is None:
             return False
@@ -434,7 +435,8 @@ class Suite:
         held_by = {device["id"]: {lease["displayName"] for lease in device["leases"]}
                    for device in self.server.get("/api/v1/devices")["devices"]}
         for slot in model.slots:
-            holders = {f"run {run.number}" for run in model.of_state("ACTIVE") if slot in run.devices}
+            holders = {f"run {run.number}" for run in model.of_state("ACTIVE")
+                       if slot in run.devices}
             assert held_by[slot] == holders, (slot, held_by[slot], holders)
         expected = {f"run {run.number}": not run.held and not model.waits_for_others(run)
                     for run in model.of_state("QUEUED")}
@@ -453,7 +455,8 @@ class Suite:
             model.drain(slot, False)
             self.come_to_rest([(model, [])], "enable")
         for run in self.model.of_state("PAUSED", "QUEUED"):
-            for verb, change in (("resume", Model.resume), ("release", lambda m, n: m.hold(n, False))):
+            for verb, change in (("resume", Model.resume),
+                                 ("release", lambda model, number: model.hold(number, False))):
                 model = self.model.copy()
                 try:
                     change(model, run.number)
@@ -487,9 +490,10 @@ class Suite:
                 self.check()
         self.run_out()
         assert self.server.kill(signal.SIGTERM) == 0
-        left = checks.left_processes(self.server.data_dir) + checks.left_spools(self.server.data_dir)
+        data = self.server.data_dir
+        left = checks.left_processes(data) + checks.left_spools(data)
         assert not left, left
-        faults = checks.Stored(self.server.data_dir).faults()
+        faults = checks.Stored(data).faults()
         assert not faults, faults
 
     def end_everything(self):
@@ -510,8 +514,9 @@ def difference(seen, known, outcomes, used):
         expected = run and (run.state, run.held, CLASSES[run.priority])
         if seen.runs.get(number) != expected:
             lines.append(f"  run {number} is {seen.runs.get(number)} and should be {run}")
-    lines += [f"  {fact}" for fact in seen.facts if int(fact[0].split()[1]) in
-              {number for number, _ in seen.starts[known:]} | {n for o in outcomes for n, _ in o.started}]
+    concerned = {number for number, _ in seen.starts[known:]}
+    concerned.update(number for model in outcomes for number, _ in model.started)
+    lines += [f"  {fact}" for fact in seen.facts if int(fact[0].split()[1]) in concerned]
     lines += [f"  waits: {run}" for run in model.of_state("QUEUED")]
     lines += [f"  has devices: {run}" for run in model.of_state("ACTIVE")]
     return "\n".join(lines)
@@ -534,8 +539,8 @@ def main():
             raise
         finally:
             print(f"{sum(suite.done.values())} operations in {time.monotonic() - began:.1f} s, "
-                  f"{len(suite.counted)} starts; {suite.open_decisions} of {suite.decisions} decisions were "
-                  f"open; " + ", ".join(f"{n} {name}" for name, n in suite.done.most_common()))
+                  f"{len(suite.counted)} starts; {suite.open_decisions} of {suite.decisions} "
+                  f"decisions were open; " + ", ".join(f"{n} {name}" for name, n in suite.done.most_common()))
             suite.end_everything()
     # Or nothing would have been compared.
     assert suite.decisions - suite.open_decisions >= arguments.operations / 8, "too few decisions"
