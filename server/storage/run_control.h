@@ -26,6 +26,9 @@ enum class StopCause {
   kEarly,      // it does worse than its peers; the detail is the reason
 };
 
+// As it is stored.
+absl::StatusOr<StopCause> StopCauseOf(std::string_view text);
+
 struct RunControl {
   StopCause stop_cause = StopCause::kNone;
   std::string stop_detail = {};
