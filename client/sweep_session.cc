@@ -17,19 +17,14 @@
 #include "client/sweep_table.h"
 #include "client/term/text.h"
 #include "client/watch_session.h"
+#include "server/domain/early_stop.h"
 
 namespace normlab::client {
 namespace {
 
+using domain::WasStoppedEarly;
 using normlab::v1::Experiment;
 using normlab::v1::Run;
-
-// What server/domain/early_stop.cc begins its reasons with.
-constexpr std::string_view kStoppedEarly = "stopped early";
-
-bool WasStoppedEarly(const Run& run) {
-  return run.state() == Run::STATE_CANCELLED && run.end_reason().starts_with(kStoppedEarly);
-}
 
 struct Files {
   std::filesystem::path curves, table, picture;

@@ -203,6 +203,7 @@ bool Dispatcher::StartsNothing() {
 
 void Dispatcher::StartOne(const scheduler::Placement& placement) {
   options_.devices->Take(placement.lease, placement.devices);
+  queue_.FollowLeases();
   wait_reasons_.erase(placement.run);
   AttemptRow attempt;
   const std::string token = RandomHex(kTokenBytes);

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "google/protobuf/util/time_util.h"
+#include "server/app/run_stops.h"
 #include "server/base/log.h"
+#include "server/base/strings.h"
 #include "server/domain/priority.h"
 
 namespace normlab::app {
@@ -45,7 +47,8 @@ v1::QueueEntry EntryOf(const RunQueue::Expected& expected, const Waiting& waitin
   entry.set_user(row.user);
   entry.set_priority(std::string(domain::PriorityName(row.priority)));
   entry.set_position(waiting.position);
-  entry.set_wait_reason(scheduler::ReasonWithTime(waiting));
+  entry.set_wait_reason(StrCat(WhyItWasStopped(row.stop_cause, row.makes_room_for),
+                               scheduler::ReasonWithTime(waiting)));
   if (waiting.start_seconds) {
     *entry.mutable_estimated_start_time() =
         google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(
@@ -159,6 +162,12 @@ void RunQueue::FollowLeases(const std::vector<Device>& devices) {
     if (!holding_since_.try_emplace(run, now).second) continue;
     ledger_.Take(run, holder.first, holder.second, now);
   }
+}
+
+void RunQueue::FollowLeases() {
+  const std::vector<Device> devices = devices_.Devices();
+  MutexLock lock(mutex_);
+  FollowLeases(devices);
 }
 
 void RunQueue::AddHoldings(const std::vector<storage::ActiveRow>& active, Snapshot& snapshot) {
@@ -336,12 +345,7 @@ void RunQueue::Complete(v1::Run& run) {
   const bool noted =
       waiting.cause == Waiting::Cause::kTime || waiting.cause == Waiting::Cause::kNext;
   if (noted && !run.wait_reason().empty()) return;
-  // What is written may say more: why it was stopped before it waited.
-  const std::string& written = run.wait_reason();
-  const std::string more = written.ends_with(waiting.reason)
-                               ? written.substr(0, written.size() - waiting.reason.size())
-                               : "";
-  run.set_wait_reason(more + entry.wait_reason());
+  run.set_wait_reason(entry.wait_reason());
 }
 
 absl::StatusOr<v1::Queue> RunQueue::Describe(size_t entries) {

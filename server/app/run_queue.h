@@ -46,6 +46,9 @@ class RunQueue {
   absl::StatusOr<scheduler::Plan> MakePlan(const std::function<bool(const std::string&)>& leave_out)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Runs have taken devices or returned some: from now on they count as used, or no longer.
+  void FollowLeases() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Something has changed: what was expected before may be wrong.
   void NoteChange() { ++changes_; }
 

@@ -35,12 +35,15 @@ std::string MakesRoomFor(storage::Database& database, const RunControl& control)
   return select.Step() ? select.Text(0) : control.stop_detail;
 }
 
+std::string WhyItWasStopped(StopCause cause, const std::string& makes_room_for) {
+  if (cause == StopCause::kServer) return "the server was stopped; ";
+  return cause == StopCause::kPreempted ? StrCat("paused for ", makes_room_for, "; ") : "";
+}
+
 std::string WhyItWasStopped(storage::Database& database, const std::string& run) {
   const absl::StatusOr<RunControl> control = storage::ReadRunControl(database, run);
   if (!control.ok()) return "";  // the run itself cannot be read then, which its reader says
-  if (control->stop_cause == StopCause::kServer) return "the server was stopped; ";
-  if (control->stop_cause != StopCause::kPreempted) return "";
-  return StrCat("paused for ", MakesRoomFor(database, *control), "; ");
+  return WhyItWasStopped(control->stop_cause, MakesRoomFor(database, *control));
 }
 
 absl::Status Dispatcher::StopWithCheckpoint(const std::string& run_id, StopCause cause,

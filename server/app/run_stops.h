@@ -15,6 +15,8 @@ std::string MakesRoomFor(storage::Database& database, const storage::RunControl&
 
 // "paused for NAME; " before the reason why a run waits that the server took from its devices;
 // empty for any other.
+std::string WhyItWasStopped(storage::StopCause cause, const std::string& makes_room_for);
+// The same of a run that is stored.
 std::string WhyItWasStopped(storage::Database& database, const std::string& run);
 
 }  // namespace normlab::app

@@ -26,6 +26,7 @@
 #include "server/base/ids.h"
 #include "server/domain/spec.h"
 #include "server/storage/lineage.h"
+#include "server/storage/queue_changes.h"
 #include "server/storage/runs.h"
 #include "server/storage/store.h"
 #include "server/storage/writer.h"
@@ -157,11 +158,13 @@ class ServerApi : public Api {
   using Change = std::function<absl::Status(Dispatcher&, const std::string&, const domain::Actor&)>;
   absl::StatusOr<v1::Run> ChangeRun(const Principal& principal, const std::string& id,
                                     const Change& change);
-  // In server_queue_changes.cc. What the calls that change a queued run have in common; `what` is
-  // for the log.
+  // In server_queue_changes.cc. What the calls that change a queued run have in common. `what` is
+  // for the log and the audit, as is the detail; without one nothing has changed.
   absl::StatusOr<v1::Run> ChangeQueued(
       const Principal& principal, const std::string& id, std::string_view what,
-      const std::function<absl::Status(storage::WriteContext&)>& change);
+      const std::function<absl::Status(storage::WriteContext&, std::string& detail)>& change);
+  absl::StatusOr<v1::Run> SetHeld(const Principal& principal, const std::string& id,
+                                  std::string_view what, const storage::QueueChange& change);
   // Adds what is wrong with priority and `after`.
   void CheckQueueFields(const v1::Run& wanted, const std::string& prefix,
                         std::vector<domain::FieldViolation>& wrong);

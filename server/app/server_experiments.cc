@@ -193,13 +193,15 @@ absl::StatusOr<v1::Experiment> ServerApi::CreateExperiment(
     if (written.ok()) {
       written = storage::WriteAudit(context, who, CreationLine(experiment, runs->size()));
     }
-    for (const v1::Run& run : *runs) {
-      if (written.ok()) written = storage::InsertRun(context, run);
-      if (written.ok()) written = storage::WriteAudit(context, who, CreationLine(run));
-    }
     if (!written.ok()) return written;
     stored = storage::ReadExperiment(context.database, experiment.id());
-    return stored.status();
+    if (!stored.ok()) return stored.status();
+    for (const v1::Run& run : *runs) {
+      written = storage::InsertRun(context, run, stored->add_runs());
+      if (written.ok()) written = storage::WriteAudit(context, who, CreationLine(run));
+      if (!written.ok()) return written;
+    }
+    return absl::OkStatus();
   });
   if (!status.ok()) {
     for (const v1::Run& run : *runs) parts_.files.DropInit(run.id());

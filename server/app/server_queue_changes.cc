@@ -20,6 +20,8 @@ namespace {
 using storage::Place;
 using storage::WriteContext;
 
+std::string Flag(bool value) { return value ? "true" : "false"; }
+
 absl::StatusOr<Place> PlaceOf(const v1::MoveRunRequest& request) {
   using Request = v1::MoveRunRequest;
   const auto not_an_id = [](std::string_view field, const std::string& id) {
@@ -51,15 +53,16 @@ absl::StatusOr<Place> PlaceOf(const v1::MoveRunRequest& request) {
 // run, or one behind it, may be startable now.
 absl::StatusOr<v1::Run> ServerApi::ChangeQueued(
     const Principal& principal, const std::string& id, std::string_view what,
-    const std::function<absl::Status(WriteContext&)>& change) {
+    const std::function<absl::Status(WriteContext&, std::string& detail)>& change) {
   if (absl::Status status = CheckId("id", id); !status.ok()) return status;
   if (absl::Status status = CheckOwner(principal, id); !status.ok()) return status;
   absl::StatusOr<v1::Run> changed;
   absl::Status status = parts_.store.writer().Write([&](WriteContext& context) {
-    absl::Status written = change(context);
-    if (written.ok()) {
-      written =
-          storage::WriteAudit(context, principal.actor(), {.action = std::string(what), .run = id});
+    std::string detail;
+    absl::Status written = change(context, detail);
+    if (written.ok() && !detail.empty()) {
+      written = storage::WriteAudit(context, principal.actor(),
+                                    {.action = std::string(what), .run = id, .detail = detail});
     }
     if (!written.ok()) return written;
     changed = storage::ReadRun(context.database, id);
@@ -72,21 +75,28 @@ absl::StatusOr<v1::Run> ServerApi::ChangeQueued(
   return changed;
 }
 
+absl::StatusOr<v1::Run> ServerApi::SetHeld(const Principal& principal, const std::string& id,
+                                           std::string_view what,
+                                           const storage::QueueChange& change) {
+  return ChangeQueued(principal, id, what, [&](WriteContext& context, std::string& detail) {
+    const absl::StatusOr<v1::Run> before = storage::ReadRun(context.database, id);
+    if (!before.ok()) return before.status();
+    if (before->held() != *change.held) {
+      detail = storage::ChangeText("held", Flag(before->held()), Flag(*change.held));
+    }
+    return storage::ChangeQueued(context, id, change);
+  });
+}
+
 absl::StatusOr<v1::Run> ServerApi::HoldRun(const Principal& principal,
                                            const v1::HoldRunRequest& request) {
-  const storage::QueueChange hold = {.held = true,
-                                     .wait_reason = StrCat("held by ", principal.user)};
-  return ChangeQueued(principal, request.id(), "hold", [&](WriteContext& context) {
-    return storage::ChangeQueued(context, request.id(), hold);
-  });
+  return SetHeld(principal, request.id(), "hold",
+                 {.held = true, .wait_reason = StrCat("held by ", principal.user)});
 }
 
 absl::StatusOr<v1::Run> ServerApi::ReleaseRun(const Principal& principal,
                                               const v1::ReleaseRunRequest& request) {
-  const storage::QueueChange release = {.held = false};
-  return ChangeQueued(principal, request.id(), "release", [&](WriteContext& context) {
-    return storage::ChangeQueued(context, request.id(), release);
-  });
+  return SetHeld(principal, request.id(), "release", {.held = false});
 }
 
 absl::StatusOr<v1::Run> ServerApi::MoveRun(const Principal& principal,
@@ -94,9 +104,16 @@ absl::StatusOr<v1::Run> ServerApi::MoveRun(const Principal& principal,
   if (absl::Status status = CheckId("id", request.id()); !status.ok()) return status;
   const absl::StatusOr<Place> place = PlaceOf(request);
   if (!place.ok()) return place.status();
-  return ChangeQueued(principal, request.id(), "move", [&](WriteContext& context) {
-    return storage::MoveQueued(context, request.id(), *place);
-  });
+  return ChangeQueued(
+      principal, request.id(), "move", [&](WriteContext& context, std::string& detail) {
+        storage::Moved moved;
+        const absl::Status status = storage::MoveQueued(context, request.id(), *place, &moved);
+        if (status.ok() && moved.from != moved.to) {
+          detail = StrCat(storage::ChangeText("place", StrCat(moved.from), StrCat(moved.to)),
+                          " of ", moved.of);
+        }
+        return status;
+      });
 }
 
 absl::StatusOr<v1::Experiment> ServerApi::CancelExperiment(

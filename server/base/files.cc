@@ -2,21 +2,34 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <fstream>
 #include <sstream>
 #include <system_error>
+#include <thread>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "server/base/strings.h"
 
 namespace normlab {
 namespace {
+
+// That a child may keep the lock of a process that is no more: hardly any time, but on a busy
+// machine.
+constexpr std::chrono::seconds kDyingHolder(5);
+
+bool IsGone(const std::string& pid) {
+  pid_t number = 0;
+  return absl::SimpleAtoi(pid, &number) && number > 0 && kill(number, 0) != 0 && errno == ESRCH;
+}
 
 absl::Status FromErrno(std::string_view what, const std::filesystem::path& path) {
   const int error = errno;
@@ -72,8 +85,7 @@ absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path) {
 absl::Status WritePrivateFile(const std::filesystem::path& path, std::string_view content,
                               Durability durability) {
   const bool synced = durability == Durability::kSynced;
-  const std::filesystem::path temporary =
-      StrCat(path.string(), ".", getpid(), ".tmp");
+  const std::filesystem::path temporary = StrCat(path.string(), ".", getpid(), ".tmp");
   unlink(temporary.c_str());
   {
     Fd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -103,8 +115,8 @@ absl::Status MakePrivateDirectory(const std::filesystem::path& path) {
         StrCat(path.string(), " belongs to another user (uid ", info.st_uid, ")"));
   }
   if ((info.st_mode & 077) != 0) {
-    return absl::FailedPreconditionError(StrCat(
-        path.string(), " is open to other users; close it with: chmod 700 ", path.string()));
+    return absl::FailedPreconditionError(
+        StrCat(path.string(), " is open to other users; close it with: chmod 700 ", path.string()));
   }
   return absl::OkStatus();
 }
@@ -123,12 +135,16 @@ FileLock& FileLock::operator=(FileLock&& other) noexcept {
 absl::StatusOr<FileLock> FileLock::Take(const std::filesystem::path& path) {
   FileLock lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (lock.fd_ < 0) return FromErrno("cannot open", path);
-  if (flock(lock.fd_, LOCK_EX | LOCK_NB) != 0) {
+  const auto deadline = std::chrono::steady_clock::now() + kDyingHolder;
+  while (flock(lock.fd_, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return FromErrno("cannot lock", path);
     const absl::StatusOr<std::string> holder = ReadFile(path);
-    return absl::FailedPreconditionError(
-        StrCat(path.parent_path().string(), " is in use by process ",
-                     holder.ok() && !holder->empty() ? *holder : "(unknown)"));
+    if (!holder.ok() || !IsGone(*holder) || std::chrono::steady_clock::now() >= deadline) {
+      return absl::FailedPreconditionError(
+          StrCat(path.parent_path().string(), " is in use by process ",
+                 holder.ok() && !holder->empty() ? *holder : "(unknown)"));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   if (ftruncate(lock.fd_, 0) != 0) return FromErrno("cannot write", path);
   if (absl::Status status = WriteAll(lock.fd_, StrCat(getpid()), path); !status.ok()) {

@@ -34,8 +34,9 @@ class FileLock {
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&& other) noexcept;
 
-  // Takes the lock at once and writes this process's id into the file. FAILED_PRECONDITION, naming
-  // the holder's process id, when somebody else has it.
+  // Takes the lock and writes this process's id into the file. FAILED_PRECONDITION, naming the
+  // holder's process id, when somebody else has it: at once, unless that process is no more. Then a
+  // child that it was just starting may have it until it runs its own program, which is waited for.
   static absl::StatusOr<FileLock> Take(const std::filesystem::path& path);
 
  private:

@@ -11,6 +11,7 @@
 namespace normlab::domain {
 namespace {
 
+constexpr char kStoppedEarly[] = "stopped early at step ";
 constexpr int32_t kMinimumPeers = 3;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -40,8 +41,12 @@ std::string WhyStopEarly(const v1::EarlyStop& rule, int64_t step, double loss,
   const double bound = Quantile(std::move(peers), rule.quantile());
   if (Badness(loss) <= bound) return "";
   const std::string shown = std::isfinite(loss) ? StrCat(loss) : "that is not finite";
-  return StrCat("stopped early at step ", step, ": loss ", shown, " is above the ", rule.quantile(),
+  return StrCat(kStoppedEarly, step, ": loss ", shown, " is above the ", rule.quantile(),
                 " quantile, ", bound, ", of ", count, count == 1 ? " peer" : " peers");
+}
+
+bool WasStoppedEarly(const v1::Run& run) {
+  return run.state() == v1::Run::STATE_CANCELLED && run.end_reason().starts_with(kStoppedEarly);
 }
 
 }  // namespace normlab::domain

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "normlab/v1/experiment_service.pb.h"
+#include "normlab/v1/run.pb.h"
 
 namespace normlab::domain {
 
@@ -22,6 +23,9 @@ int32_t MinimumPeers(const v1::EarlyStop& rule);
 // worse than all finite ones. `peers`: their losses at that step, infinite for those that diverged.
 std::string WhyStopEarly(const v1::EarlyStop& rule, int64_t step, double loss,
                          std::vector<double> peers);
+
+// A run that has ended was stopped for such a reason.
+bool WasStoppedEarly(const v1::Run& run);
 
 }  // namespace normlab::domain
 

@@ -10,7 +10,8 @@
 namespace normlab::scheduler {
 namespace {
 
-// A run that should have ended by now may do so any moment.
+// No end is known better: a run that should have ended by now may do so any moment, and none passes
+// another one because it is expected to take less.
 constexpr double kOverdue = 1;  // seconds
 
 size_t ClassOf(int priority) { return priority > 0 ? 0 : priority == 0 ? 1 : 2; }
@@ -237,7 +238,8 @@ bool Allocation::Consider(Turn& turn, const Options& options, std::vector<int>& 
   ++misses_;
   const Demand& demand = demands_[demand_index];
   Learnt& learnt = learnt_[demand_index];
-  const double end = now_ + snapshot_.queue[queued].expected_seconds.value_or(kNever);
+  const double end =
+      now_ + std::max(kOverdue, snapshot_.queue[queued].expected_seconds.value_or(kNever));
   if (!learnt.full && !(learnt.blocked && end >= learnt.blocked_end)) {
     std::vector<int> devices = machine_.Find(demand, end, Machine::Reserved::kEndsBy);
     if (!devices.empty()) {

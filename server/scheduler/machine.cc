@@ -100,8 +100,8 @@ std::vector<int> Machine::FindOfKind(const Demand& demand, bool gpu, double end,
     const Slot& slot = slots_[i];
     if (!Suits(i, demand, gpu)) continue;
     if (slot.reserved && reserved == Reserved::kKept) continue;
-    // Who may never end is not let in before one whose time is not known either.
-    const bool ends_by = slot.reserved && end < kNever && end <= *slot.reserved;
+    // Nor is who may never end let in before one whose time is not known either.
+    const bool ends_by = slot.reserved && end < *slot.reserved;
     if (slot.reserved && reserved == Reserved::kEndsBy && !ends_by) continue;
     if (!IsFree(slot, demand, [&](int holder) { return !without.empty() && without[holder]; })) {
       continue;

@@ -65,6 +65,9 @@ absl::StatusOr<std::vector<QueuedRow>> ReadQueue(Database& database, bool all, i
       "SELECT id, display_name, user_name, priority, queue_rank, device, held, not_before, gpus, "
       "gpu_memory_bytes, exclusive, " NORMLAB_GPU_NEED ", flops_per_step, steps - step, "
       NORMLAB_SETTING("threads", "1") ", " NORMLAB_SETTING("preemptible", "0") ", " NORMLAB_BEGUN_ON
+      ", stop_cause, "
+      "CASE stop_cause WHEN 'preempted' THEN coalesce((SELECT other.display_name FROM runs AS other "
+      "WHERE other.id = runs.stop_detail), stop_detail) END"
       " FROM runs WHERE state = ?1 AND (?2 OR (held = 0 AND coalesce(not_before, 0) <= ?3)) "
       "ORDER BY id");
   select.Bind(1, int64_t{v1::Run::STATE_QUEUED});
@@ -95,6 +98,10 @@ absl::StatusOr<std::vector<QueuedRow>> ReadQueue(Database& database, bool all, i
     row.threads = select.Integer(14);
     row.preemptible = select.Integer(15) != 0;
     row.begun_on = select.Text(16);
+    const absl::StatusOr<StopCause> cause = StopCauseOf(select.Text(17));
+    if (!cause.ok()) return cause.status();
+    row.stop_cause = *cause;
+    if (row.stop_cause == StopCause::kPreempted) row.makes_room_for = select.Text(18);
     queue.push_back(std::move(row));
   }
   if (!select.status().ok()) return select.status();

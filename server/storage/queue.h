@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/storage/run_control.h"
 #include "server/storage/sqlite.h"
 
 namespace normlab::storage {
@@ -35,6 +36,8 @@ struct QueuedRow {
   // "gpu:1". Empty: it starts from the beginning.
   std::string begun_on;
   std::string unmet;  // name of a run that must have ended first, or not have failed; empty: none
+  StopCause stop_cause = StopCause::kNone;  // why the server took it from its devices, if it did
+  std::string makes_room_for;               // name, or id once it is deleted, of the run it was for
 };
 
 // QUEUED runs by id. Without `all`, only those that may start at the wall time `now`.

@@ -99,6 +99,11 @@ absl::Status CheckOther(Database& database, const v1::Run& run, const std::strin
   return absl::OkStatus();
 }
 
+// From 1.
+int64_t PlaceIn(const std::vector<Ranked>& peers, const std::string& run) {
+  return std::ranges::find(peers, run, &Ranked::id) - peers.begin() + 1;
+}
+
 // Takes `run` out of `peers` and puts it where it is to go.
 void Put(std::vector<Ranked>& peers, const std::string& run, const Place& place) {
   const auto old = std::ranges::find(peers, run, &Ranked::id);
@@ -152,7 +157,8 @@ absl::Status ChangeQueued(WriteContext& context, const std::string& id, const Qu
   return written.ok() ? PublishChanged(context, id) : written;
 }
 
-absl::Status MoveQueued(WriteContext& context, const std::string& id, const Place& place) {
+absl::Status MoveQueued(WriteContext& context, const std::string& id, const Place& place,
+                        Moved* moved) {
   Database& database = context.database;
   const absl::StatusOr<v1::Run> run = ReadQueued(database, id);
   if (!run.ok()) return run.status();
@@ -161,7 +167,11 @@ absl::Status MoveQueued(WriteContext& context, const std::string& id, const Plac
   }
   absl::StatusOr<std::vector<Ranked>> peers = ReadPeers(database, *run);
   if (!peers.ok()) return peers.status();
+  const int64_t from = PlaceIn(*peers, id);
   Put(*peers, id, place);
+  if (moved != nullptr) {
+    *moved = {from, PlaceIn(*peers, id), static_cast<int64_t>(peers->size())};
+  }
   if (absl::Status status = WriteRanks(database, *peers); !status.ok()) return status;
   return PublishChanged(context, id);
 }

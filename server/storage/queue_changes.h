@@ -32,7 +32,14 @@ struct Place {
   Kind kind = Kind::kFirst;
   std::string other = {};  // kBefore, kBehind: the id of another run of that user and class
 };
-absl::Status MoveQueued(WriteContext& context, const std::string& run, const Place& place);
+// `moved`, unless null, is told where it stood and stands now.
+struct Moved {
+  int64_t from = 0;  // from 1
+  int64_t to = 0;
+  int64_t of = 0;  // so many
+};
+absl::Status MoveQueued(WriteContext& context, const std::string& run, const Place& place,
+                        Moved* moved = nullptr);
 
 // OK if `more` runs may join those that `user` has in the queue; else FAILED_PRECONDITION with the
 // numbers.

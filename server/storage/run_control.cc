@@ -13,14 +13,14 @@ namespace {
 constexpr std::array<std::string_view, 6> kCauses = {"",       "time",  "preempted",
                                                      "server", "early", "memory"};
 
-absl::StatusOr<StopCause> CauseOf(const std::string& text) {
+}  // namespace
+
+absl::StatusOr<StopCause> StopCauseOf(std::string_view text) {
   for (size_t i = 0; i < kCauses.size(); ++i) {
     if (kCauses[i] == text) return static_cast<StopCause>(i);
   }
   return absl::DataLossError(StrCat("\"", text, "\" is no cause to stop a run"));
 }
-
-}  // namespace
 
 absl::StatusOr<RunControl> ReadRunControl(Database& database, std::string_view run) {
   Statement select = database.Prepared(
@@ -30,7 +30,7 @@ absl::StatusOr<RunControl> ReadRunControl(Database& database, std::string_view r
     return select.status().ok() ? absl::NotFoundError(StrCat("there is no run ", run))
                                 : select.status();
   }
-  const absl::StatusOr<StopCause> cause = CauseOf(select.Text(0));
+  const absl::StatusOr<StopCause> cause = StopCauseOf(select.Text(0));
   if (!cause.ok()) return cause.status();
   return RunControl{.stop_cause = *cause,
                     .stop_detail = select.Text(1),

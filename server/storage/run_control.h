@@ -27,6 +27,9 @@ enum class StopCause {
   kMemory,     // it holds more of a shared GPU's memory than its budget; the detail is the reason
 };
 
+// As it is stored.
+absl::StatusOr<StopCause> StopCauseOf(std::string_view text);
+
 struct RunControl {
   StopCause stop_cause = StopCause::kNone;
   std::string stop_detail = {};

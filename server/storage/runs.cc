@@ -198,6 +198,36 @@ absl::Status CancelHopeless(WriteContext& context, v1::Run ended) {
   return absl::OkStatus();
 }
 
+// A run that was just inserted, as ReadRun reads it: without a look at its settings, which are most
+// of the work.
+absl::StatusOr<v1::Run> AsStored(Database& database, const v1::Run& given) {
+  v1::Run run;
+  run.set_id(given.id());
+  run.set_display_name(given.display_name());
+  run.set_experiment(given.experiment());
+  run.set_user(given.user());
+  *run.mutable_spec() = given.spec();
+  *run.mutable_effective_spec() = given.effective_spec();
+  run.set_device(given.device());
+  run.set_state(given.state());
+  run.set_wait_reason(given.wait_reason());
+  *run.mutable_create_time() = given.create_time();
+  run.mutable_progress()->set_steps(given.effective_spec().steps());
+  run.set_colour(given.colour());
+  run.set_priority(
+      std::string(domain::PriorityName(domain::PriorityNumber(given.priority()).value_or(0))));
+  run.set_held(given.held());
+  *run.mutable_resources() = given.resources();
+  v1::Summary& summary = *run.mutable_summary();
+  const v1::Summary& known = given.summary();
+  if (known.has_parameter_count()) summary.set_parameter_count(known.parameter_count());
+  if (known.has_flops_per_step()) summary.set_flops_per_step(known.flops_per_step());
+  if (known.has_memory_bytes()) summary.set_memory_bytes(known.memory_bytes());
+  if (given.after().empty()) return run;
+  if (auto status = AddDependencies(database, run); !status.ok()) return status;
+  return run;
+}
+
 template <typename T>
 std::optional<T> If(bool present, T value) {
   return present ? std::optional<T>(value) : std::nullopt;
@@ -259,7 +289,7 @@ absl::Status InsertRun(WriteContext& context, v1::Run run, v1::Run* stored_run) 
       !status.ok()) {
     return status;
   }
-  absl::StatusOr<v1::Run> stored = ReadRun(context.database, run.id());
+  absl::StatusOr<v1::Run> stored = AsStored(context.database, run);
   if (!stored.ok()) return stored.status();
   PublishSnapshot(context, *stored);
   if (stored_run != nullptr) *stored_run = *std::move(stored);

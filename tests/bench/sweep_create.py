@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-BOUND = 0.5  # of the time of single calls
+BOUND = 0.25  # of the time of single calls
 SPEC = {"layers": 2, "dModel": 8, "heads": 2, "vocabSize": 8, "sequenceLength": 4, "batchSize": 2,
         "steps": 10}
 

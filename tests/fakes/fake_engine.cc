@@ -24,6 +24,10 @@
 //   exit_at=N           the process exits at step N, without a word, with the code
 //   exit_code=N         (9 unless set)
 //   hang_at=N           step N does not come before something is requested
+//   gate=DIR            no step comes before there is a file DIR/SEED, unless something is
+//   requested;
+//                       its word says what comes then: finish (all other steps), diverge, throw or
+//                       exit
 //   ignore_stop=1       requests are not looked at
 // After a request for a probe the next step has one value more, log_z, which is its step.
 // A checkpoint is a file step-N.checkpoint with the number of steps done, N, in it. Losses depend
@@ -166,6 +170,19 @@ void TakeGpuMemory(const Script& script, const TrainingSettings& settings) {
   }
 }
 
+// The word that a run's steps wait for; empty when there is no gate, or something was requested.
+std::string WordAtGate(const Script& script, int64_t seed, Observer& observer) {
+  const std::string directory = script.Text("gate");
+  if (directory.empty()) return "";
+  const std::filesystem::path path = std::filesystem::path(directory) / std::to_string(seed);
+  while (true) {
+    std::string word;
+    if (std::ifstream(path) >> word) return word;
+    if (observer.Requested() != Request::kGoOn) return "";
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
 // Keeps the latest `keep_checkpoints`.
 class Checkpoints {
  public:
@@ -244,7 +261,10 @@ Result Train(const TrainingSettings& settings, Observer& observer, const Monoton
   bool probe = false, declared = false;
   for (int64_t step = done + 1; step <= settings.steps; ++step) {
     if (Misbehave(script, step, observer)) probe = true;
-    const double loss = Loss(script, step);
+    const std::string word = WordAtGate(script, settings.seed, observer);
+    if (word == "throw") throw std::runtime_error("the gate says throw");
+    if (word == "exit") _exit(9);
+    const double loss = word == "diverge" ? kNan : Loss(script, step);
     const double gradient_norm = GradientNorm(script, step, loss);
     for (uint32_t i = 0; i < observations.size(); ++i) {
       observations[i] = {i, static_cast<double>(step) + i - 2};

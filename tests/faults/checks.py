@@ -4,7 +4,9 @@ Every check returns a list of sentences: what is wrong.
 """
 
 import math
+import os
 import pathlib
+import signal
 import sqlite3
 
 
@@ -142,6 +144,11 @@ def warm_processes(server):
 def left_warm(servers):
     return [f"process {pid} is left, which waited for attempts of server {server}"
             for server in servers for pid in warm_processes(server)]
+
+
+def kill_left_processes(data):
+    for entry in left_processes(data):
+        os.kill(int(entry.split()[1]), signal.SIGKILL)
 
 
 def left_spools(data):

@@ -224,8 +224,7 @@ class Round:
         self.heal_disk()
         if self.server.process.poll() is None:
             self.server.kill()
-        for entry in checks.left_processes(self.data):
-            os.kill(int(entry.split()[1]), signal.SIGKILL)
+        checks.kill_left_processes(self.data)
         for server in self.servers:
             for pid in checks.warm_processes(server):
                 self.signal(pid, signal.SIGKILL)

@@ -254,6 +254,33 @@ class Audit(Users):
         self.server.start()
         self.assertEqual(self.audit(), before)
 
+    def test_changes_of_the_queue_say_from_what_to_what(self):
+        self.add("ada", "member")
+        runs = []
+        for i in range(3):
+            status, run = self.ask("ada", "POST", "/api/v1/runs", {
+                "displayName": f"run {i}", "spec": TINY, "held": True})
+            self.assertEqual(status, 200, run)
+            runs.append(run["id"])
+
+        def do(run, verb, body=None):
+            status, answer = self.ask("ada", "POST", f"/api/v1/runs/{run}:{verb}", body)
+            self.assertEqual(status, 200, answer)
+        do(runs[2], "move", {"first": True})
+        do(runs[2], "move", {"before": runs[0]})  # is there already
+        do(runs[2], "hold")                       # is held already
+        self.ask("ada", "PATCH", f"/api/v1/runs/{runs[2]}", {"priority": "low"})
+        do(runs[0], "move", {"behind": runs[1]})
+        do(runs[1], "release")
+        lines = [(line["run"], line["action"], line["detail"]) for line in reversed(self.audit())
+                 if line["run"] and line["action"] != "create"]
+        self.assertEqual(lines, [
+            (runs[2], "move", 'place: "3" -> "1" of 3'),
+            (runs[2], "update", 'priority: "normal" -> "low"'),
+            (runs[0], "move", 'place: "1" -> "2" of 2'),
+            (runs[1], "release", 'held: "true" -> "false"'),
+        ])
+
     def test_an_experiment_is_a_line_and_so_is_each_of_its_runs(self):
         status, experiment = self.server.request(
             "POST", "/api/v1/experiments",

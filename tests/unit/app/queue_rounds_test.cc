@@ -36,6 +36,25 @@ TEST_F(QueueRoundsTest, WhoQueuesOneRunIsServedAtTheNextFreeSlotBehindAHundred) 
   EXPECT_EQ(executor_->WaitForLaunch(3).key.run, one);
 }
 
+TEST_F(QueueRoundsTest, WhatARunHasUsedCountsThoughNothingElseHappensMeanwhile) {
+  Start(1);
+  runs_.clock().Advance(std::chrono::seconds(5));  // no round is due by itself
+  const std::string run = Add("ann");
+  dispatcher_->Wake();
+  const executor::LaunchRequest launch = executor_->WaitForLaunch(1);
+  End(launch);
+  WaitForState(run, v1::Run::STATE_FAILED);
+  const auto used = [this] {
+    const absl::StatusOr<v1::Queue> queue = dispatcher_->queue().Describe(10);
+    EXPECT_TRUE(queue.ok()) << queue.status();
+    return queue->users().empty() ? 0 : queue->users(0).decayed_device_seconds();
+  };
+  for (int i = 0; i < 20'000 && used() == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_NEAR(used(), 10, 0.01);
+}
+
 TEST_F(QueueRoundsTest, AWideRunStartsThoughNarrowOnesAreAlwaysThere) {
   for (int i = 0; i < 20; ++i) Add("ann");
   Start(2);

@@ -212,6 +212,31 @@ TEST_F(RunQueueTest, StartsAreExpectedFromMeasuredSteps) {
   EXPECT_NEAR(static_cast<double>(seconds), 360, 2);
 }
 
+TEST_F(RunQueueTest, WhoMadeRoomSaysForWhomFromTheFirstMomentOn) {
+  const std::string urgent =
+      Add("bob", [](v1::Run& run) { run.set_display_name("an urgent one"); });
+  const std::string run = Add("ann");
+  for (const char* device : {"cpu:0", "cpu:1"}) {
+    board_->Take({.run = "x", .name = "big", .user = "bob"}, {device});
+  }
+  // As an attempt's end writes it: nobody has looked at the queue since.
+  Sql("UPDATE runs SET stop_cause = 'preempted', stop_detail = '" + urgent +
+      "', wait_reason = 'paused for an urgent one; it goes on from step 3' WHERE id = '" + run +
+      "'");
+  constexpr char kReason[] = "paused for an urgent one; waits for run big on cpu:0";
+  EXPECT_EQ(Asked(run).wait_reason(), kReason);
+  const auto queue = queue_->Describe(10);
+  ASSERT_TRUE(queue.ok());
+  for (const v1::QueueEntry& entry : queue->entries()) {
+    if (entry.run() == run) {
+      EXPECT_EQ(entry.wait_reason(), kReason);
+    }
+  }
+  Sql("DELETE FROM run_specs WHERE run = '" + urgent + "'");
+  Sql("DELETE FROM runs WHERE id = '" + urgent + "'");
+  EXPECT_THAT(Asked(run).wait_reason(), ::testing::StartsWith("paused for " + urgent + "; "));
+}
+
 TEST_F(RunQueueTest, TheWholeQueueIsDescribedAsFarAsAskedFor) {
   Add("ann", [](v1::Run& run) { run.set_priority("low"); });
   Add("bob");

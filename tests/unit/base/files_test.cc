@@ -1,9 +1,15 @@
 #include "server/base/files.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
+#include <string>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -87,13 +93,44 @@ TEST(SecretsTest, DigestAndComparison) {
   EXPECT_NE(RandomHex(32), RandomHex(32));
 }
 
+TEST(FileLockTest, NamesWhoHasIt) {
+  fakes::TempDir dir;
+  const absl::StatusOr<FileLock> lock = FileLock::Take(dir.path() / "lock");
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  const absl::StatusOr<FileLock> second = FileLock::Take(dir.path() / "lock");
+  EXPECT_TRUE(absl::IsFailedPrecondition(second.status()));
+  EXPECT_THAT(std::string(second.status().message()),
+              HasSubstr("is in use by process " + std::to_string(getpid())));
+}
+
+// A process that was killed while it started a child: the child has the lock until it runs its own
+// program.
+TEST(FileLockTest, WaitsForTheChildOfOneThatIsGone) {
+  fakes::TempDir dir;
+  const auto path = dir.path() / "lock";
+  const pid_t gone = fork();
+  if (gone == 0) _exit(0);
+  ASSERT_EQ(waitpid(gone, nullptr, 0), gone);
+  std::ofstream(path) << gone;
+  const int childs = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(flock(childs, LOCK_EX | LOCK_NB), 0);
+  std::thread child([childs] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    close(childs);
+  });
+  const absl::StatusOr<FileLock> lock = FileLock::Take(path);
+  child.join();
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  EXPECT_EQ(ReadFile(path).value(), std::to_string(getpid()));
+}
+
 TEST(FilesTest, NetworkFileSystemsAreKnownByTheirNumbers) {
-  for (const uint32_t network : {0x6969u,        // NFS
-                                 0x517Bu,        // SMB
-                                 0xFF534D42u,    // CIFS
-                                 0xFE534D42u,    // SMB 2 and 3
-                                 0x01021997u,    // 9p
-                                 0x00C36400u,    // Ceph
+  for (const uint32_t network : {0x6969u,         // NFS
+                                 0x517Bu,         // SMB
+                                 0xFF534D42u,     // CIFS
+                                 0xFE534D42u,     // SMB 2 and 3
+                                 0x01021997u,     // 9p
+                                 0x00C36400u,     // Ceph
                                  0x0BD00BD0u}) {  // Lustre
     EXPECT_TRUE(IsNetworkFileSystem(network)) << std::hex << network;
   }

@@ -58,5 +58,19 @@ TEST(EarlyStopTest, WhatDivergedIsWorseThanEveryNumberAndNotThanItself) {
   EXPECT_NE(WhyStopEarly(Rule(.5), 5, -kInfinity, {3, 2, 1}), "");
 }
 
+TEST(EarlyStopTest, IsKnownByItsReason) {
+  v1::EarlyStop rule;
+  rule.set_quantile(0.5);
+  v1::Run run;
+  run.set_state(v1::Run::STATE_CANCELLED);
+  run.set_end_reason(WhyStopEarly(rule, 40, 3.2, {1, 2, 3}));
+  EXPECT_TRUE(WasStoppedEarly(run)) << run.end_reason();
+  run.set_state(v1::Run::STATE_FAILED);
+  EXPECT_FALSE(WasStoppedEarly(run));
+  run.set_state(v1::Run::STATE_CANCELLED);
+  run.set_end_reason("cancelled by ann while it was queued");
+  EXPECT_FALSE(WasStoppedEarly(run));
+}
+
 }  // namespace
 }  // namespace normlab::domain

@@ -195,7 +195,7 @@ class Model {
     for (size_t i = 0; i < places_.size(); ++i) {
       const Place& place = places_[i];
       if (!Suits(place, run, kind) || !IsFree(place, run, without)) continue;
-      if (place.reserved && (strict || end > *place.reserved || end == kInfinity)) continue;
+      if (place.reserved && (strict || end >= *place.reserved)) continue;
       const int64_t bytes = kind == DeviceKind::kGpu ? FreeBytes(place, {}, -1) : 0;
       good.emplace_back(place.reserved.has_value(), place.tenants.size(), -bytes, i);
     }
@@ -210,7 +210,7 @@ class Model {
   void LookAt(const QueuedRun& run) {
     const double end = run.expected_seconds.value_or(kInfinity);
     for (const DeviceKind kind : KindsFor(run)) {
-      const std::vector<size_t> chosen = Choose(run, kind, end, false, {});
+      const std::vector<size_t> chosen = Choose(run, kind, std::max(1.0, end), false, {});
       if (chosen.empty()) continue;
       std::vector<std::string> ids;
       for (const size_t i : chosen) {

@@ -189,8 +189,9 @@ TEST(PlanTest, AWideRunKeepsWhatWillBeFreeFirst) {
   snapshot.queue = {{.id = "1", .threads = 2},
                     {.id = "2"},                           // may never end
                     {.id = "3", .expected_seconds = 51},   // would delay it
-                    {.id = "4", .expected_seconds = 50}};  // would not
-  EXPECT_THAT(Started(MakePlan(snapshot)), ElementsAre("4@cpu:1"));
+                    {.id = "4", .expected_seconds = 50},   // perhaps
+                    {.id = "5", .expected_seconds = 49}};  // would not
+  EXPECT_THAT(Started(MakePlan(snapshot)), ElementsAre("5@cpu:1"));
 }
 
 TEST(PlanTest, NothingIsReservedForARunThatMayNotStart) {

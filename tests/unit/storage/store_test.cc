@@ -53,6 +53,45 @@ TEST(StoreTest, KeepsPointsExactlyIncludingNonFiniteOnes) {
   EXPECT_EQ(curves[0].curve.values[4], 5e-324);
 }
 
+TEST(StoreTest, AnInsertedRunIsGivenBackAndPublishedAsItIsRead) {
+  StoredRuns runs;
+  const std::string one = runs.AddRun(), other = runs.AddRun();
+  v1::Run run = runs.MakeRun();
+  run.set_display_name("a \"run\"");
+  run.set_user("ann");
+  run.set_device("cpu:1");
+  run.set_priority("high");
+  run.set_held(true);
+  run.set_wait_reason("held by ann");
+  run.set_colour("#2563eb");
+  run.mutable_resources()->set_gpus(2);
+  run.mutable_resources()->set_gpu_memory_bytes(int64_t{1} << 40);
+  run.mutable_resources()->set_exclusive(true);
+  run.mutable_summary()->set_parameter_count(int64_t{1} << 60);
+  run.mutable_summary()->set_flops_per_step(1e300 / 3);
+  run.mutable_summary()->set_memory_bytes(0);
+  run.add_after()->set_run(other);
+  run.add_after()->set_run(one);
+  run.mutable_after(1)->set_condition("any");
+  for (v1::RunSpec* spec : {run.mutable_spec(), run.mutable_effective_spec()}) {
+    spec->set_learning_rate(1.0 / 3);
+    spec->set_weight_decay(5e-324);
+    spec->set_seed(int64_t{1} << 62);
+    spec->set_placement("post");
+    spec->set_norm_gain(false);
+  }
+  for (const bool plain : {false, true}) {
+    if (plain) run = runs.MakeRun();
+    v1::Run given_back;
+    ASSERT_TRUE(
+        runs.store()
+            .writer()
+            .Write([&](WriteContext& context) { return InsertRun(context, run, &given_back); })
+            .ok());
+    EXPECT_EQ(given_back.DebugString(), runs.Read(run.id()).DebugString());
+  }
+}
+
 TEST(StoreTest, RecordsSentAgainAreStoredOnce) {
   StoredRuns runs;
   const std::string run = runs.AddRun();
@@ -139,8 +178,7 @@ TEST(StoreTest, ALineageOfThreeAttemptsIsOneCurveAndOneSummary) {
   EXPECT_EQ(second.number, never_started.number + 1);
   ASSERT_TRUE(runs.Append(second.id, 1, {SeriesRecord({"extra", "loss"})}).ok());
   EXPECT_EQ(runs.Read(run).progress().step(), 2) << "what is done stays done before its first step";
-  ASSERT_TRUE(
-      runs.Append(second.id, 2, {StepRecord(3, {-3, 30}), CheckpointRecord(3)}).ok());
+  ASSERT_TRUE(runs.Append(second.id, 2, {StepRecord(3, {-3, 30}), CheckpointRecord(3)}).ok());
   const AttemptRow third = runs.StartAttempt(run, /*resumed_from=*/3);
   EXPECT_FALSE(runs.Append(third.id, 1, {SeriesRecord({"loss"}), StepRecord(3, {31})}).ok())
       << "a step that its checkpoint has already";
@@ -302,22 +340,23 @@ TEST(StoreTest, HistoryResumesBehindAnySequenceWithoutGapOrRepeat) {
     if (!event->message().has_points()) continue;
     const int64_t seen = event->message().points().columns(0).steps(0);
     std::vector<int64_t> rest;
-    ASSERT_TRUE(
-        runs.store()
-            .Read([&](Database& database) -> absl::Status {
-              HistoryPosition position = PositionAt(database, run, event->sequence()).value();
-              for (bool complete = false; !complete;) {
-                const HistoryPage page = ReadHistory(database, run, position, 0, 14).value();
-                for (const v1::Points& points : page.points) {
-                  EXPECT_EQ(points.columns_size(), 2);
-                  for (const int64_t step : points.columns(0).steps()) rest.push_back(step);
-                }
-                position = page.position;
-                complete = page.complete;
-              }
-              return absl::OkStatus();
-            })
-            .ok());
+    ASSERT_TRUE(runs.store()
+                    .Read([&](Database& database) -> absl::Status {
+                      HistoryPosition position =
+                          PositionAt(database, run, event->sequence()).value();
+                      for (bool complete = false; !complete;) {
+                        const HistoryPage page =
+                            ReadHistory(database, run, position, 0, 14).value();
+                        for (const v1::Points& points : page.points) {
+                          EXPECT_EQ(points.columns_size(), 2);
+                          for (const int64_t step : points.columns(0).steps()) rest.push_back(step);
+                        }
+                        position = page.position;
+                        complete = page.complete;
+                      }
+                      return absl::OkStatus();
+                    })
+                    .ok());
     std::vector<int64_t> expected;
     for (int64_t step = seen + 1; step <= 40; ++step) expected.push_back(step);
     EXPECT_EQ(rest, expected);
@@ -412,8 +451,7 @@ TEST(StoreTest, TheFirstSchemaIsUpgradedWithEverythingInItAndItsRunGoesOn) {
                   })
                   .ok());
   const absl::Status read = store->Read([&](Database& database) -> absl::Status {
-    EXPECT_EQ(*database.PragmaInteger("user_version"),
-              static_cast<int64_t>(Migrations().size()));
+    EXPECT_EQ(*database.PragmaInteger("user_version"), static_cast<int64_t>(Migrations().size()));
     const v1::Run run = ReadRun(database, id).value();
     EXPECT_EQ(run.display_name(), "an old run");
     EXPECT_EQ(run.effective_spec().layers(), 6);
