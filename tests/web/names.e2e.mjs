@@ -128,7 +128,8 @@ test('no name becomes markup, breaks the layout or is changed', async () => {
       `${look}: nothing sticks out sideways`,
     );
   }
-  const foreign = '#page :is(img, svg, script, iframe, style, link, object, embed, b b), main form';
+  const foreign =
+    '#page :is(img, svg:not(.sparkline), script, iframe, style, link, object, embed, b b), main form';
   assert.equal(await page.locator(foreign).count(), 0);
   assert.equal(await page.title(), title);
   assert.deepEqual(await page.evaluate(() => window.violations), []);

@@ -7,6 +7,7 @@ import type { RunJson } from '../gen/normlab/v1/run_pb';
 import type { ListRunsResponseJson } from '../gen/normlab/v1/run_service_pb';
 import type { ExchangeLoginCodeResponseJson, UserJson } from '../gen/normlab/v1/user_service_pb';
 import type { AbandonedPart } from '../state/lineage';
+import type { Setting } from '../state/settings';
 import type { SeriesAnswer } from './events';
 
 /** What is wrong with a field of a request, by its name as declared: "spec.heads". */
@@ -32,9 +33,18 @@ export class Client {
     private readonly onUnauthorized: () => void,
   ) {}
 
-  /** A page of runs, newest first; `pageToken` is the `nextPageToken` of the page before. */
-  listRuns(pageSize: number, pageToken = ''): Promise<ListRunsResponseJson> {
+  /**
+   * A page of runs: those that `filter` names, in `order`; newest first without one. `pageToken` is
+   * the `nextPageToken` of the page before.
+   */
+  listRuns(
+    { filter, order }: { filter: string; order: string },
+    pageSize: number,
+    pageToken: string,
+  ): Promise<ListRunsResponseJson> {
     const query = new URLSearchParams({ page_size: String(pageSize) });
+    if (filter !== '') query.set('filter', filter);
+    if (order !== '') query.set('order_by', order);
     if (pageToken !== '') query.set('page_token', pageToken);
     return this.get(`/runs?${query}`);
   }
@@ -46,6 +56,11 @@ export class Client {
   async listExperiments(): Promise<ExperimentJson[]> {
     const answer: ListExperimentsResponseJson = await this.get('/experiments?page_size=1000');
     return answer.experiments ?? [];
+  }
+
+  async listSettings(): Promise<Setting[]> {
+    const answer: { settings?: Setting[] } = await this.get('/settings');
+    return answer.settings ?? [];
   }
 
   getMe(): Promise<UserJson> {

@@ -1,4 +1,5 @@
-// All runs as the server last told them, from the list and from the event stream.
+// All runs that this page has heard of, as the server last told them: by lists and by the event
+// stream. Which of them a table lists is run_query.ts's to say.
 import { type Signal, signal } from '@preact/signals';
 import type { StreamEvent } from '../api/events';
 import type { RunJson } from '../gen/normlab/v1/run_pb';
@@ -36,17 +37,9 @@ export class RunList {
     this.updateIds();
   }
 
-  /**
-   * Forgets runs that are not `listed`, in a list that was asked for at `mark` and has every run
-   * from the id `from` on ('': every run there is).
-   */
-  keepListed(listed: readonly string[], mark: number, from: string): void {
-    const there = new Set(listed);
-    for (const id of this.runs.keys()) {
-      if (id < from || there.has(id) || (this.changed.get(id) ?? 0) > mark) continue;
-      this.runs.delete(id);
-    }
-    this.updateIds();
+  /** Forgets a run that the server does not have (any more). */
+  forget(id: string): void {
+    this.remove(id);
   }
 
   /**
