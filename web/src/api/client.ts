@@ -1,7 +1,14 @@
 // Calls to the server's JSON API. Types come from the protos; only series have their own encoding.
 import type {
+  DeviceJson,
+  ListDevicesResponseJson,
+  QueueJson,
+} from '../gen/normlab/v1/device_service_pb';
+import type {
   ExperimentJson,
   ListExperimentsResponseJson,
+  ListPresetsResponseJson,
+  PresetJson,
 } from '../gen/normlab/v1/experiment_service_pb';
 import type { RunJson } from '../gen/normlab/v1/run_pb';
 import type { ListRunsResponseJson } from '../gen/normlab/v1/run_service_pb';
@@ -25,6 +32,12 @@ export class ApiError extends Error {
   ) {
     super(message);
   }
+}
+
+/** What was submitted, or would be: the id of an experiment if it is one, and its runs. */
+export interface Submitted {
+  experiment: string;
+  runs: readonly RunJson[];
 }
 
 export class Client {
@@ -56,6 +69,32 @@ export class Client {
   async listExperiments(): Promise<ExperimentJson[]> {
     const answer: ListExperimentsResponseJson = await this.get('/experiments?page_size=1000');
     return answer.experiments ?? [];
+  }
+
+  /** At most `size` of the runs that wait, in the order in which they are expected to start. */
+  getQueue(size: number): Promise<QueueJson> {
+    return this.get(`/queue?page_size=${size}`);
+  }
+
+  async listDevices(): Promise<DeviceJson[]> {
+    const answer: ListDevicesResponseJson = await this.get('/devices');
+    return answer.devices ?? [];
+  }
+
+  async listPresets(): Promise<PresetJson[]> {
+    const answer: ListPresetsResponseJson = await this.get('/presets');
+    return answer.presets ?? [];
+  }
+
+  /** Makes a run, or the runs of a preset; with `validateOnly` only says what would be made. */
+  async submit(body: unknown, isPreset: boolean, validateOnly: boolean): Promise<Submitted> {
+    const query = validateOnly ? '?validate_only=true' : '';
+    if (!isPreset) {
+      const run: RunJson = await this.call('POST', `/runs${query}`, body);
+      return { experiment: '', runs: [run] };
+    }
+    const made: ExperimentJson = await this.call('POST', `/experiments${query}`, body);
+    return { experiment: made.id ?? '', runs: made.runs ?? [] };
   }
 
   async listSettings(): Promise<Setting[]> {

@@ -58,6 +58,8 @@ export class Live implements StreamListener {
   });
   readonly looks = signal<ReadonlyMap<string, LineLook>>(new Map());
   readonly trends: TrendStore;
+  /** Goes up when a run comes, goes, or changes other than by training on: queues change then. */
+  readonly stateChanges = signal(0);
   /** The declared settings; empty until `needSettings` was called and answered. */
   readonly settings = signal<readonly Setting[]>([]);
 
@@ -132,6 +134,7 @@ export class Live implements StreamListener {
         this.curves.takeEvent(event);
         this.trends.takeEvent(event);
         if (event.kind === 'notice') this.notices.value = event.problems;
+        if (event.kind !== 'points' && event.kind !== 'progress') this.stateChanges.value++;
         if (event.kind === 'run') this.readUnlistedExperiment(event.run.experiment);
       }
     });
@@ -165,6 +168,13 @@ export class Live implements StreamListener {
     if (before?.filter === question.filter && before.order === question.order) return;
     this.asking = question;
     untracked(() => this.query.ask(question));
+  }
+
+  /** Reads a run that an address names, if it is not known yet. */
+  needRun(id: string): void {
+    if (id === '' || this.runs.peek(id) || this.asked.has(id)) return;
+    this.asked.add(id);
+    this.readRun(id);
   }
 
   private readRun(id: string): void {
@@ -232,12 +242,9 @@ export class Live implements StreamListener {
   private readUnlistedRuns(): void {
     const isList = address.value.view === 'runs';
     if (isList && !this.query.listed.value && !this.query.refused.value) return;
-    const known = new Set(this.runs.ids.value);
-    for (const id of selected.value) {
-      if (known.has(id) || this.asked.has(id)) continue;
-      this.asked.add(id);
-      this.readRun(id); // one that is not there (any more) is simply not drawn
-    }
+    this.runs.ids.value; // after runs came or went
+    // One that is not there (any more) is simply not drawn.
+    for (const id of selected.value) this.needRun(id);
   }
 
   // A page opened without a choice shows what was started last, with the runs that still join it;
