@@ -1,9 +1,15 @@
 // The columns that the table can have: facts of a run, its numbers, and every setting. Which ones it
 // has is in the address: cols=placement,layers,loss.
-import { formatDuration, formatLarge, formatTime, formatValue } from '../format/format';
+import {
+  formatDuration,
+  formatLarge,
+  formatSetting,
+  formatTime,
+  formatValue,
+} from '../format/format';
 import { type NameOf, noteText } from '../format/run_text';
 import type { RunJson, SummaryJson } from '../gen/normlab/v1/run_pb';
-import { settingOf, settingText } from './settings';
+import { settingOf } from './settings';
 
 export interface Column {
   /** In the address. */
@@ -156,7 +162,7 @@ export function settingColumn(name: string, help = ''): Column {
     width: narrow.has(name) ? 68 : 96,
     isNumber: name !== 'placement',
     order: name,
-    text: (run) => settingText(settingOf(run.effectiveSpec ?? run.spec, name)),
+    text: (run) => formatSetting(settingOf(run.effectiveSpec ?? run.spec, name)),
   };
 }
 

@@ -53,9 +53,10 @@ export class RunList {
         const { id, archived } = event.run;
         if (!id) return;
         if (archived && !this.peek(id)?.archived) return this.remove(id);
+        const isNew = !this.runs.has(id);
         this.set(id, event.run);
         this.changed.set(id, ++this.clock);
-        this.updateIds();
+        if (isNew) this.addId(id);
         return;
       }
       case 'deleted':
@@ -95,6 +96,13 @@ export class RunList {
     const known = this.runs.get(id);
     if (known) known.value = run;
     else this.runs.set(id, signal(run));
+  }
+
+  // Nearly always the newest; a thousand of them may come at once.
+  private addId(id: string): void {
+    const before = this.ids.peek();
+    if (before[0] === undefined || id > before[0]) this.ids.value = [id, ...before];
+    else this.updateIds();
   }
 
   private updateIds(): void {

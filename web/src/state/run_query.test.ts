@@ -197,6 +197,30 @@ describe('RunQuery with a filter', () => {
     expect(server.query.problem.value).toBe('');
   });
 
+  it('asks again about changes, and for a page, that it could not read', async () => {
+    const server = new Server(300);
+    server.query.ask({ filter: 'user=ada', order: '' });
+    await settle();
+    server.fault = new Error('network');
+    server.named = (_, run) => run.id !== idOf(299);
+    server.event({ id: idOf(299) });
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(server.query.problem.value).toBe('network');
+    server.fault = undefined;
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(server.query.problem.value).toBe('');
+    expect(server.query.ids.value).not.toContain(idOf(299));
+
+    server.fault = new Error('network');
+    server.query.more();
+    await settle();
+    expect(server.query.problem.value).toBe('network');
+    server.fault = undefined;
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(server.query.problem.value).toBe('');
+    expect(server.query.ids.value).toContain(idOf(0));
+  });
+
   it('forgets the answer to a question that is not asked any more', async () => {
     const server = new Server(2);
     server.event({ id: idOf(1), state: 'STATE_RUNNING' });

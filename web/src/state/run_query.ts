@@ -34,6 +34,8 @@ const retryMilliseconds = 3_000;
 /** From a change to asking about it. Progress comes several times a second and changes little. */
 const changeMilliseconds = 300;
 const progressMilliseconds = 10_000;
+/** In an ordered list all that was read is read again, which is more than asking about some runs. */
+const reorderMilliseconds = 30_000;
 
 export class RunQuery {
   /** In the order asked for; those read so far. */
@@ -81,6 +83,7 @@ export class RunQuery {
   /** Reads the next page, if there is one. */
   more(): void {
     if (this.nextToken === '' || this.readingMore || this.since) return;
+    clearTimeout(this.retryTimer);
     this.readingMore = true;
     const round = this.round;
     const mark = this.source.mark();
@@ -99,8 +102,12 @@ export class RunQuery {
         if (round !== this.round) return;
         this.readingMore = false;
         // A token that the server does not take any more: from the beginning.
-        if (error instanceof ApiError && error.code === 400) this.again();
-        else this.problem.value = wordsOf(error);
+        if (error instanceof ApiError && error.code === 400) {
+          this.again();
+          return;
+        }
+        this.problem.value = wordsOf(error);
+        this.retryTimer = setTimeout(() => this.more(), retryMilliseconds);
       },
     );
   }
@@ -121,7 +128,7 @@ export class RunQuery {
       if (this.isPlain) this.place(id, event.run);
       else this.note(id, changeMilliseconds);
     } else if (event.kind === 'progress' && !this.isPlain) {
-      this.note(id, progressMilliseconds);
+      this.note(id, this.question.order === '' ? progressMilliseconds : reorderMilliseconds);
     }
   }
 
@@ -241,15 +248,17 @@ export class RunQuery {
         this.source.take(page.runs ?? [], mark);
         const named = new Set(idsOf(page));
         batch(() => {
+          this.problem.value = '';
           for (const id of ids) {
             if (named.has(id)) this.insert(id);
             else this.remove(id);
           }
         });
       },
-      // The connection is lost, and what was missed is read when it is back.
       (error: unknown) => {
-        if (round === this.round) this.problem.value = wordsOf(error);
+        if (round !== this.round) return;
+        this.problem.value = wordsOf(error);
+        for (const id of ids) this.note(id, retryMilliseconds);
       },
     );
   }

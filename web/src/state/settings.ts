@@ -37,18 +37,6 @@ export function settingOf(spec: RunSpecJson | undefined, name: string): SettingV
   return (spec as SettingValues | undefined)?.[jsonName(name)];
 }
 
-/** A value as people write it and the command line takes it. */
-export function settingText(value: SettingValue | undefined): string {
-  if (value === undefined) return '';
-  if (typeof value !== 'number') return String(value);
-  const size = Math.abs(value);
-  if (size === 0 || (size >= 0.01 && size < 1e6)) return String(value);
-  return value
-    .toExponential()
-    .replace(/\.?0*e/, 'e')
-    .replace('e+', 'e');
-}
-
 /** The same value, however it is written: 2e-3 and 0.002. */
 export function sameValue(setting: Setting, one: string, other: string): boolean {
   if (one === other) return true;
