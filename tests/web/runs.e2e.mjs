@@ -106,6 +106,20 @@ test('selected runs are cancelled, tried again, labelled and archived, after a q
   await until('it, asked for', async () => (await names()).join() === 'first');
 });
 
+test('a run is paused, and goes on when it is resumed', async () => {
+  const { id } = await server.submit('stop and go', { steps: 100_000, checkpointEvery: 10 });
+  await goTo(`#/runs?sel=${id}`);
+  await row('stop and go').locator('.state.running').waitFor();
+  const strip = page.locator('.curves .strip');
+  await strip.getByRole('button', { name: 'pause', exact: true }).click();
+  await strip.getByRole('button', { name: 'yes, pause' }).click();
+  await row('stop and go').locator('.state.paused').waitFor();
+  await strip.getByRole('button', { name: 'resume' }).click();
+  await row('stop and go').locator('.state.running').waitFor();
+  await server.api('POST', `/runs/${id}:cancel`, {});
+  await server.ended(id);
+});
+
 test('a filter is the server’s, in its words when it is wrong, and stays true', async () => {
   await goTo('#/runs?sel=');
   await page.keyboard.press('/');

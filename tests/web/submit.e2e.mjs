@@ -11,7 +11,10 @@ import { RealServer } from './real_server.mjs';
 const [artefacts] = process.argv.slice(2);
 mkdirSync(artefacts, { recursive: true });
 
-const server = new RealServer({ script: 'steps_per_second=20' });
+const server = new RealServer({
+  script: 'steps_per_second=20',
+  gpus: 'gpu GPU-1111 81920 0 0 NVIDIA H100 80GB\n',
+});
 let browser;
 let page;
 before(async () => {
@@ -145,13 +148,31 @@ test('the same as a run, but …', async () => {
   assert.deepEqual(made.spec, { placement: 'post', layers: '2', learningRate: 0.0005 });
 });
 
+test('what is asked of a GPU is in the line and in the run, or refused at its field', async () => {
+  await page.goto(`${page.url().split('#')[0]}#/submit`);
+  await page.locator('#device').selectOption('gpu:0');
+  await page.locator('#gpu_memory').fill('much');
+  const wrong = page.locator('.field', { has: page.locator('#gpu_memory') }).getByRole('alert');
+  await wrong.waitFor();
+  await page.locator('#gpu_memory').fill('8GiB');
+  await until('no problem', async () => (await isReady()) && (await wrong.count()) === 0);
+  await page.locator('#held').check();
+  await until('no problem', isReady);
+  assert.equal(await command(), 'normlab submit --device gpu:0 --hold --gpu-memory 8GiB');
+  await submitButton().click();
+  await until('its page', () => /#\/runs\/\w{26}$/.test(page.url()));
+  const { device, resources } = await server.api('GET', `/runs/${page.url().slice(-26)}`);
+  assert.deepEqual([device, resources.gpuMemoryBytes], ['gpu:0', String(8 * 2 ** 30)]);
+});
+
 test('a preset makes an experiment, with settings of its own replaced', async () => {
   await page.goto(`${page.url().split('#')[0]}#/submit`);
   await page.locator('#preset').selectOption('article');
+  await page.locator('#device').selectOption('cpu');
   await field('layers').fill('2');
   await field('steps').fill('20');
   await page.getByRole('button', { name: 'submit 3 runs' }).waitFor();
-  assert.equal(await command(), 'normlab preset article --layers 2 --steps 20');
+  assert.equal(await command(), 'normlab preset article --layers 2 --steps 20 --device cpu');
   await until('no problem', isReady);
   await submitButton().click();
   await until('its page', () => /#\/experiments\/\w{26}$/.test(page.url()));

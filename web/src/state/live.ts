@@ -10,6 +10,7 @@ import type { ExperimentJson } from '../gen/normlab/v1/experiment_service_pb';
 import { stepsBehind } from './behind';
 import { CurveStore, drawnSeries } from './curve_store';
 import { abandonedParts } from './lineage';
+import { ReadOnce } from './read_once';
 import { address } from './router';
 import { type Group, groupRuns, RunList } from './run_list';
 import { type Question, RunQuery } from './run_query';
@@ -60,15 +61,15 @@ export class Live implements StreamListener {
   readonly trends: TrendStore;
   /** Goes up when a run comes, goes, or changes other than by training on: queues change then. */
   readonly stateChanges = signal(0);
-  /** The declared settings; empty until `needSettings` was called and answered. */
-  readonly settings = signal<readonly Setting[]>([]);
+  /** The declared settings, for whoever calls `needSettings`. */
+  readonly settingsRead = new ReadOnce<readonly Setting[]>([], () => this.client.listSettings());
+  readonly settings = this.settingsRead.value;
 
   private readonly stream: StreamClient;
   /** Runs and experiments that were asked for one by one, so that each is asked for once. */
   private readonly asked = new Set<string>();
   private adopted: Group | undefined;
   private asking: Question | undefined;
-  private settingsAsked: Promise<void> | undefined;
   private readonly stopEffects: (() => void)[];
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -121,6 +122,7 @@ export class Live implements StreamListener {
     clearTimeout(this.retryTimer);
     this.query.stop();
     this.trends.stop();
+    this.settingsRead.stop();
     this.curves.keep([]);
     this.stream.close();
   }
@@ -196,17 +198,8 @@ export class Live implements StreamListener {
     });
   }
 
-  /** Reads the declared settings, once; tries again when it is called again after a failure. */
   needSettings(): void {
-    this.settingsAsked ??= this.client.listSettings().then(
-      (settings) => {
-        this.settings.value = settings;
-      },
-      (error: unknown) => {
-        this.settingsAsked = undefined;
-        this.problem.value = error instanceof Error ? error.message : String(error);
-      },
-    );
+    this.settingsRead.need();
   }
 
   private readLists(): void {

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Setting } from './settings';
 import {
   bodyOf,
+  bytesOf,
   changedSettings,
   commandLine,
   counts,
@@ -91,6 +92,21 @@ describe('a draft', () => {
       displayName: 'mine',
     });
     expect(commandLine(one, all)).toBe('normlab preset article --layers 6 --name mine');
+  });
+
+  it('asks for memory and GPUs as the command line does', () => {
+    const one = draft({ device: 'gpu', gpus: '2', gpu_memory: '1.5 GiB', exclusive: 'yes' });
+    expect(bodyOf(one, all)).toEqual({
+      spec: {},
+      device: 'gpu',
+      resources: { gpus: '2', gpuMemoryBytes: '1610612736', exclusive: true },
+    });
+    expect(commandLine(one, all)).toBe(
+      'normlab submit --device gpu --gpus 2 --gpu-memory 1.5GiB --exclusive',
+    );
+    expect(bytesOf('500MiB')).toBe('524288000');
+    expect(bytesOf('4096')).toBe('4096');
+    expect(bytesOf('much')).toBe('much');
   });
 
   it('leaves to the server what is no number', () => {

@@ -8,8 +8,16 @@ import type { RunJson } from '../gen/normlab/v1/run_pb';
 import { jsonName, type Setting, sameValue, settingOf } from './settings';
 
 /** Names in the address that are no settings. */
-export const ownNames = ['from', 'preset', 'name', 'device', 'priority', 'held'] as const;
-type OwnName = (typeof ownNames)[number];
+type OwnName =
+  | 'from'
+  | 'preset'
+  | 'name'
+  | 'device'
+  | 'priority'
+  | 'held'
+  | 'gpus'
+  | 'gpu_memory'
+  | 'exclusive';
 
 type Texts = Readonly<Record<string, string>>;
 
@@ -22,6 +30,10 @@ export interface Draft {
   device: string;
   priority: string;
   held: boolean;
+  /** GPUs for itself, memory on each of them ("8GiB"), and no other run there; '': the server's. */
+  gpus: string;
+  gpuMemory: string;
+  exclusive: boolean;
   /** Settings that are given, by name as declared, as text. */
   given: Texts;
 }
@@ -55,6 +67,9 @@ export function draftOf(
     device: query.device ?? (fromDevice === 'auto' ? '' : fromDevice),
     priority: own('priority'),
     held: own('held') === 'yes',
+    gpus: own('gpus'),
+    gpuMemory: own('gpu_memory'),
+    exclusive: own('exclusive') === 'yes',
     given,
   };
 }
@@ -115,7 +130,27 @@ export function bodyOf(draft: Draft, settings: readonly Setting[]): Record<strin
     ...(draft.device === '' ? {} : { device: draft.device }),
     ...(draft.priority === '' ? {} : { priority: draft.priority }),
     ...(draft.held ? { held: true } : {}),
+    ...resourcesOf(draft),
   };
+}
+
+function resourcesOf({ gpus, gpuMemory, exclusive }: Draft): Record<string, unknown> {
+  if (gpus === '' && gpuMemory === '' && !exclusive) return {};
+  return {
+    resources: {
+      ...(gpus === '' ? {} : { gpus }),
+      ...(gpuMemory === '' ? {} : { gpuMemoryBytes: bytesOf(gpuMemory) }),
+      ...(exclusive ? { exclusive } : {}),
+    },
+  };
+}
+
+/** 8GiB and 500 MiB as the command line takes them; what is neither is left to the server. */
+export function bytesOf(text: string): string {
+  const found = /^(\d+(?:\.\d+)?) ?(KiB|MiB|GiB|TiB)$/.exec(text.trim());
+  if (!found) return text;
+  const power = ['', 'KiB', 'MiB', 'GiB', 'TiB'].indexOf(found[2] ?? '');
+  return String(Math.round(Number(found[1]) * 1024 ** power));
 }
 
 /** The same on the command line, for a shell. */
@@ -134,6 +169,9 @@ export function commandLine(draft: Draft, settings: readonly Setting[]): string 
   if (draft.device !== '') add('--device', draft.device);
   if (draft.priority !== '') add('--priority', draft.priority);
   if (draft.held) words.push('--hold');
+  if (draft.gpus !== '') add('--gpus', draft.gpus);
+  if (draft.gpuMemory !== '') add('--gpu-memory', draft.gpuMemory.replaceAll(' ', ''));
+  if (draft.exclusive) words.push('--exclusive');
   return words.join(' ');
 }
 

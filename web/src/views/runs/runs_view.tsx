@@ -43,7 +43,7 @@ function Problem({ live }: { live: Live }) {
   if (!live.problem.value) return null;
   return (
     <p class="problem" role="alert">
-      Experiments and settings could not be read: {live.problem.value}; trying again.
+      The experiments could not be read: {live.problem.value}; trying again.
     </p>
   );
 }

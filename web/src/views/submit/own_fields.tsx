@@ -19,6 +19,8 @@ interface Props {
 
 export function OwnFields({ live, draft, presets, check }: Props) {
   const devices = useDevices(live);
+  const isAsked = draft.gpus !== '' || draft.gpuMemory !== '' || draft.exclusive;
+  const hasGpus = isAsked || devices.some((device) => device.kind === 'KIND_GPU');
   const preset = presets.find((one) => one.name === draft.preset);
   const made = check.answer.value?.runs[0]?.displayName ?? '';
   const problemOf = (field: string) =>
@@ -66,11 +68,13 @@ export function OwnFields({ live, draft, presets, check }: Props) {
           value={draft.device || 'auto'}
           onChange={(event) => setQuery({ device: event.currentTarget.value })}
         >
-          {[...new Set(['auto', 'cpu', 'gpu', ...devices, draft.device || 'auto'])].map((id) => (
-            <option key={id} value={id}>
-              {id}
-            </option>
-          ))}
+          {[...new Set(['auto', 'cpu', 'gpu', ...idsOf(devices), draft.device || 'auto'])].map(
+            (id) => (
+              <option key={id} value={id}>
+                {id}
+              </option>
+            ),
+          )}
         </select>
       </Field>
       <Field id="priority" label="class" help="in the queue" problem={problemOf('priority')}>
@@ -89,6 +93,7 @@ export function OwnFields({ live, draft, presets, check }: Props) {
           ))}
         </select>
       </Field>
+      {hasGpus ? <GpuFields draft={draft} problemOf={problemOf} /> : null}
       <Field id="held" label="hold" help="stays in the queue until it is released">
         <input
           id="held"
@@ -98,6 +103,57 @@ export function OwnFields({ live, draft, presets, check }: Props) {
         />
       </Field>
     </fieldset>
+  );
+}
+
+interface GpuProps {
+  draft: Draft;
+  problemOf: (field: string) => string;
+}
+
+function GpuFields({ draft, problemOf }: GpuProps) {
+  return (
+    <>
+      <Field
+        id="gpus"
+        label="GPUs"
+        help="for itself; the engine trains on the first one"
+        problem={problemOf('resources.gpus') || problemOf('resources')}
+      >
+        <input
+          id="gpus"
+          type="text"
+          inputMode="numeric"
+          autocomplete="off"
+          value={draft.gpus}
+          placeholder="1"
+          onInput={(event) => setQuery({ gpus: event.currentTarget.value || undefined })}
+        />
+      </Field>
+      <Field
+        id="gpu_memory"
+        label="GPU memory"
+        help="on each GPU, such as 8GiB; it cannot get more. Estimated from the settings when empty"
+        problem={problemOf('resources.gpu_memory_bytes')}
+      >
+        <input
+          id="gpu_memory"
+          type="text"
+          autocomplete="off"
+          value={draft.gpuMemory}
+          placeholder="estimated"
+          onInput={(event) => setQuery({ gpu_memory: event.currentTarget.value || undefined })}
+        />
+      </Field>
+      <Field id="exclusive" label="alone" help="no other run shares its GPU">
+        <input
+          id="exclusive"
+          type="checkbox"
+          checked={draft.exclusive}
+          onChange={() => setQuery({ exclusive: draft.exclusive ? undefined : 'yes' })}
+        />
+      </Field>
+    </>
   );
 }
 
@@ -124,7 +180,7 @@ function Field({ id, label, help, problem = '', children }: FieldProps) {
   );
 }
 
-function useDevices(live: Live): readonly string[] {
+function useDevices(live: Live): readonly DeviceJson[] {
   const devices = useMemo(() => signal<readonly DeviceJson[]>([]), []);
   useEffect(() => {
     live.client.listDevices().then(
@@ -134,5 +190,9 @@ function useDevices(live: Live): readonly string[] {
       () => undefined, // auto, cpu and gpu can be chosen without the list
     );
   }, [live, devices]);
-  return devices.value.flatMap((device) => device.id ?? []);
+  return devices.value;
+}
+
+function idsOf(devices: readonly DeviceJson[]): string[] {
+  return devices.flatMap((device) => device.id ?? []);
 }

@@ -1,9 +1,9 @@
 // A run to submit, or those of a preset: a form made from the declared settings.
 import './submit.css';
-import { signal } from '@preact/signals';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { PresetJson } from '../../gen/normlab/v1/experiment_service_pb';
 import type { Live } from '../../state/live';
+import { ReadOnce } from '../../state/read_once';
 import { address, goTo } from '../../state/router';
 import { answerOf, SubmitCheck } from '../../state/submit_check';
 import { bodyOf, draftOf, givenOf } from '../../state/submit_form';
@@ -78,6 +78,7 @@ export function SubmitView({ live }: { live: Live }) {
               Reading that run… If it was deleted, <a href={addressOf('submit')}>begin anew</a>.
             </p>
           ) : null}
+          {settings.length === 0 ? <NotReady live={live} /> : null}
           {isReady ? (
             <>
               <OwnFields live={live} draft={draft} presets={presets} check={check} />
@@ -105,16 +106,23 @@ function ForViewers() {
 }
 
 function usePresets(live: Live) {
-  const presets = useMemo(() => signal<readonly PresetJson[]>([]), []);
+  const read = useMemo(
+    () => new ReadOnce<readonly PresetJson[]>([], () => live.client.listPresets()),
+    [live],
+  );
   useEffect(() => {
-    live.client.listPresets().then(
-      (list) => {
-        presets.value = list;
-      },
-      (error: unknown) => {
-        live.problem.value = error instanceof Error ? error.message : String(error);
-      },
-    );
-  }, [live, presets]);
-  return presets.value;
+    read.need();
+    return () => read.stop();
+  }, [read]);
+  return read.value.value;
+}
+
+function NotReady({ live }: { live: Live }) {
+  const problem = live.settingsRead.problem.value;
+  if (problem === '') return <p class="secondary">reading…</p>;
+  return (
+    <p class="problem" role="alert">
+      The settings could not be read: {problem}; trying again.
+    </p>
+  );
 }
