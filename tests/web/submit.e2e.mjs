@@ -215,7 +215,7 @@ test('every look is kept as a picture, and axe finds no serious fault', async ()
 test('while the server is away the form keeps what was typed', async () => {
   await server.kill();
   await field('heads').fill('8');
-  await summary().locator('.wrong-list').waitFor();
+  await summary().getByText('the server could not be asked').waitFor();
   assert.equal(await submitButton().isDisabled(), true);
   assert.equal(await field('heads').inputValue(), '8');
   await page.screenshot({ path: join(artefacts, 'submit_offline.png') });

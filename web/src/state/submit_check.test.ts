@@ -65,7 +65,7 @@ describe('SubmitCheck', () => {
     });
     check.ask({}, false);
     await vi.advanceTimersByTimeAsync(1000);
-    expect(check.answer.value?.problem).toBe('away');
+    expect(check.answer.value?.problem).toBe('the server could not be asked (away); trying again');
     expect(check.isCurrent.value).toBe(false);
     works = true;
     await vi.advanceTimersByTimeAsync(5000);

@@ -40,9 +40,14 @@ export class SubmitCheck {
     this.validate(body, isPreset).then(
       (runs) => this.take(round, { runs, problems: [], problem: '' }),
       (error: unknown) => {
-        this.take(round, answerOf(error));
+        const answer = answerOf(error);
         // What the server refuses it would refuse again; else it is away.
-        if (error instanceof ApiError || round !== this.round) return;
+        if (error instanceof ApiError || round !== this.round) {
+          this.take(round, answer);
+          return;
+        }
+        const problem = `the server could not be asked (${answer.problem}); trying again`;
+        this.take(round, { ...answer, problem });
         this.isCurrent.value = false;
         this.timer = setTimeout(() => this.send(round, body, isPreset), retryMilliseconds);
       },

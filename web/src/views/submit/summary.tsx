@@ -28,6 +28,7 @@ export function Summary({ draft, settings, check, isSubmitting }: Props) {
       <button type="submit" class="primary" disabled={!isFine || isSubmitting}>
         submit {count}
       </button>
+      <p class="secondary checking">{check.isCurrent.value ? '' : 'asking the server…'}</p>
     </aside>
   );
 }
