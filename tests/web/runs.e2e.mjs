@@ -232,6 +232,36 @@ test('ten thousand runs scroll, and the keyboard goes anywhere', async () => {
   );
 });
 
+test('a thousand runs can be selected and changed at once; a hundred of them are drawn', async () => {
+  await goTo('#/runs?filter=experiment="sweep 9"&sel=');
+  await page.getByText('1,000 runs found').waitFor();
+  const group = page.locator('tr.group', { hasText: 'sweep 9' });
+  // What was read is what is selected: all of it, after scrolling through.
+  const scrollTo = (share) =>
+    page.locator('.table').evaluate((box, part) => {
+      box.scrollTop = part * box.scrollHeight;
+    }, share);
+  await until('the whole group', async () => {
+    await scrollTo(1);
+    await page.waitForTimeout(100);
+    await scrollTo(0);
+    return /1,000 runs: /.test(await group.textContent());
+  });
+  await group.locator('input').click();
+  const strip = page.locator('.curves .strip');
+  await strip.getByText('the first 100 are drawn').waitFor();
+  await page.locator('.connection.live').waitFor();
+  await strip.getByRole('button', { name: 'more' }).click();
+  await strip.getByRole('textbox', { name: 'label' }).fill('many');
+  await page.keyboard.press('Enter');
+  await page.locator('.said', { hasText: '1000 runs labelled' }).waitFor();
+  const { totalSize } = await server.api('GET', '/runs?filter=label%3Dmany&page_size=1');
+  assert.equal(totalSize, '1000');
+  await page.locator('.connection.live').waitFor();
+  await strip.getByRole('button', { name: 'clear' }).click();
+  await until('none selected', async () => (await page.locator('tr.run.selected').count()) === 0);
+});
+
 test('every look is kept as a picture, and axe finds no serious fault', async () => {
   await server.api('POST', '/experiments', {
     preset: 'article',

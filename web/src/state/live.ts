@@ -23,6 +23,7 @@ const maxPoints = 2000;
 // Of what an attempt left behind, which is drawn faintly.
 const maxAbandonedPoints = 500;
 const retryMilliseconds = 3_000;
+export const maxDrawn = 100;
 
 export class Live implements StreamListener {
   readonly runs = new RunList();
@@ -44,10 +45,12 @@ export class Live implements StreamListener {
     groupRuns(this.query.ids.value, (id) => this.runs.peek(id)?.experiment),
   );
   /** The selected runs that exist. */
-  readonly drawn = computed(() => {
+  readonly chosen = computed(() => {
     const known = new Set(this.runs.ids.value);
     return selected.value.filter((run) => known.has(run));
   });
+  /** Those of them that charts draw: more curves than this tell nobody anything. */
+  readonly drawn = computed(() => this.chosen.value.slice(0, maxDrawn));
   /** Steps of drawn runs that the server has and that are not here yet. */
   readonly behind = computed(() => {
     this.curves.version.value;
@@ -164,6 +167,7 @@ export class Live implements StreamListener {
   // The list is asked for when it is first shown, and then whenever its question changes.
   private askForRuns(): void {
     const { view, query } = address.value;
+    this.query.show(view === 'runs');
     if (view !== 'runs') return;
     const question = { filter: query.filter ?? '', order: query.order ?? '' };
     const before = this.asking;

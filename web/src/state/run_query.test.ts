@@ -157,6 +157,24 @@ describe('RunQuery with a filter', () => {
     expect(server.asked.length).toBeGreaterThanOrEqual(5);
   });
 
+  it('asks nothing while nobody looks, and then about all that changed', async () => {
+    const server = new Server(1);
+    server.named = isNamed;
+    server.query.ask(running);
+    await settle();
+    server.query.show(false);
+    server.event({ id: idOf(0), state: 'STATE_RUNNING' });
+    for (let second = 0; second < 60; second++) {
+      server.query.takeEvent({ kind: 'progress', run: idOf(0), progress: {} });
+      await vi.advanceTimersByTimeAsync(1000);
+    }
+    expect(server.asked.length).toBe(1);
+    server.query.show(true);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(server.asked.length).toBe(2);
+    expect(server.query.ids.value).toEqual([idOf(0)]);
+  });
+
   it('reads an ordered list again after a change', async () => {
     const server = new Server(2);
     server.query.ask({ filter: '', order: 'final_loss' });

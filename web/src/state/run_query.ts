@@ -60,6 +60,7 @@ export class RunQuery {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private timerAt = 0;
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
+  private isShown = true;
 
   constructor(
     private readonly source: QuerySource,
@@ -110,6 +111,12 @@ export class RunQuery {
         this.retryTimer = setTimeout(() => this.more(), retryMilliseconds);
       },
     );
+  }
+
+  /** While nobody looks at the list, changes are noted, and asked about when somebody does. */
+  show(isShown: boolean): void {
+    this.isShown = isShown;
+    if (isShown && this.changed.size > 0) this.lookIn(0);
   }
 
   stop(): void {
@@ -213,13 +220,17 @@ export class RunQuery {
 
   private note(id: string, milliseconds: number): void {
     this.changed.add(id);
+    this.lookIn(milliseconds);
+  }
+
+  private lookIn(milliseconds: number): void {
     const at = this.now() + milliseconds;
-    if (this.timer !== undefined && this.timerAt <= at) return;
+    if (!this.isShown || (this.timer !== undefined && this.timerAt <= at)) return;
     clearTimeout(this.timer);
     this.timerAt = at;
     this.timer = setTimeout(() => {
       this.timer = undefined;
-      this.look();
+      if (this.isShown) this.look();
     }, milliseconds);
   }
 

@@ -1,7 +1,6 @@
 // The cells of a run's row, by column.
 import { formatValue } from '../../format/format';
 import { plannedSteps, progressShare, progressText } from '../../format/run_text';
-import { stateLook } from '../../format/state';
 import type { RunJson } from '../../gen/normlab/v1/run_pb';
 import type { Column } from '../../state/columns';
 import type { DrawnSeries } from '../../state/curve_store';
@@ -95,8 +94,6 @@ function valueText(live: Live, run: RunJson, id: string, name: DrawnSeries): str
     }
     if (series && series.values.length > 0) return formatValue(series.values.at(-1));
   }
-  // While nothing comes from the server an old number would look live.
-  if (!stateLook(run.state).ended && live.connection.value.kind !== 'live') return '';
   const last = name === 'loss' ? run.summary?.finalLoss : run.summary?.finalGradientNorm;
   return last === undefined ? '' : formatValue(Number(last));
 }

@@ -129,4 +129,5 @@ function useVisibleRows(
     live.trends.show(runs);
     if (to + rowsAhead >= all.length) live.query.more();
   }, [live, all, from, to]);
+  useEffect(() => () => live.trends.show([]), [live]);
 }

@@ -51,7 +51,7 @@ export function rowsOf(live: Live): readonly TableRow[] {
   const listed = live.query.ids.value;
   const known = new Set(listed);
   // Runs that only the address names stay in sight, since the table is the legend of the charts.
-  const others = live.drawn.value.filter((run) => !known.has(run));
+  const others = live.chosen.value.filter((run) => !known.has(run));
   const groups = isGrouped.value
     ? groupRuns(listed, (id) => live.runs.peek(id)?.experiment)
     : listed.map((run) => ({ experiment: undefined, runs: [run] }));

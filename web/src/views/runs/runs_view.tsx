@@ -77,7 +77,7 @@ function Curves({ live }: { live: Live }) {
     <section class="curves" aria-label="Curves of the selected runs">
       <div class="strip">
         <Selection live={live} drawn={drawn} />
-        <RunActionsBar live={live} ids={drawn} />
+        <RunActionsBar live={live} ids={live.chosen.value} />
         <span class="space" />
         {cursorStep.value !== undefined ? <span>step {formatCount(cursorStep.value)}</span> : null}
         {zoom.value ? (
@@ -119,11 +119,15 @@ function copyLink(): void {
 
 function Selection({ live, drawn }: { live: Live; drawn: readonly string[] }) {
   if (drawn.length === 0) return <span class="secondary">Select runs to see their curves.</span>;
+  const chosen = live.chosen.value.length;
   const only = drawn.length === 1 ? live.runs.get(drawn[0] as string) : undefined;
   if (!only) {
     return (
       <>
-        <span>{formatCount(drawn.length)} runs</span>
+        <span>{formatCount(chosen)} runs</span>
+        {chosen > drawn.length ? (
+          <span class="secondary">the first {formatCount(drawn.length)} are drawn</span>
+        ) : null}
         <a class="button" href={addressOf('compare', '', { runs: drawn.join() })}>
           compare
         </a>
