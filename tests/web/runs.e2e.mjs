@@ -236,6 +236,7 @@ test('a thousand runs can be selected and changed at once; a hundred of them are
   await goTo('#/runs?filter=experiment="sweep 9"&sel=');
   await page.getByText('1,000 runs found').waitFor();
   const group = page.locator('tr.group', { hasText: 'sweep 9' });
+  assert.match(await group.textContent(), /200 runs read so far: 200 queued/);
   // What was read is what is selected: all of it, after scrolling through.
   const scrollTo = (share) =>
     page.locator('.table').evaluate((box, part) => {

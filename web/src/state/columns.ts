@@ -50,7 +50,9 @@ function metric(
     const found = value(run);
     return found === undefined ? '' : format(Number(found));
   };
-  return { name, title, help, width: 100, isNumber: true, order, text };
+  // Heads of the two that follow the cursor name its step as well.
+  const width = name === 'loss' ? 104 : name === 'gradient_norm' ? 124 : 92;
+  return { name, title, help, width, isNumber: true, order, text };
 }
 
 const summary = (name: keyof SummaryJson) => (run: RunJson) => run.summary?.[name];

@@ -66,7 +66,7 @@ export function GroupRow({ live, row, columns, index, isStop }: Props) {
         ) : (
           <span class="title">{name}</span>
         )}{' '}
-        <span class="secondary">{summary(live, row.runs)}</span>
+        <span class="secondary">{summary(live, row)}</span>
       </th>
     </tr>
   );
@@ -78,12 +78,17 @@ function experimentName(live: Live, id: string): string {
 }
 
 // 3 runs: 2 running, 1 queued
-function summary(live: Live, runs: readonly string[]): string {
+function summary(live: Live, { kind, runs }: Props['row']): string {
   const counts = new Map<string, number>();
   for (const run of runs) {
     const { word } = stateLook(live.runs.get(run)?.state);
     counts.set(word, (counts.get(word) ?? 0) + 1);
   }
   const parts = [...counts].map(([word, count]) => `${formatCount(count)} ${word}`);
-  return `${formatCount(runs.length)} ${runs.length === 1 ? 'run' : 'runs'}: ${parts.join(', ')}`;
+  const count = `${formatCount(runs.length)} ${runs.length === 1 ? 'run' : 'runs'}`;
+  // The pages end within this experiment: there are more of it below.
+  const listed = live.query.ids.value;
+  const isPartOf =
+    kind === 'group' && listed.length < live.query.total.value && runs[0] === listed.at(-1);
+  return `${count}${isPartOf ? ' read so far' : ''}: ${parts.join(', ')}`;
 }
