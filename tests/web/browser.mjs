@@ -183,6 +183,41 @@ export function markAt(page, series, step, edge, colour = '#2563eb') {
   );
 }
 
+/**
+ * What axe finds wrong with how the page can be used, if it is serious, with the elements; [] when
+ * all is well.
+ */
+export async function seriousFaults(page) {
+  await page.evaluate(readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8'));
+  const { violations, passes } = await page.evaluate(() => window.axe.run());
+  if (passes.length === 0) throw new Error('axe looked at nothing');
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html).join(' ')}`);
+}
+
+/**
+ * Pictures NAME_light.png, NAME_dark.png and NAME_phone.png of the page as it is, after which it is
+ * light and wide again; throws if something sticks out sideways.
+ */
+export async function takePictures(page, artefacts, name) {
+  for (const [look, colorScheme, width] of [
+    ['light', 'light', 1440],
+    ['dark', 'dark', 1440],
+    ['phone', 'light', 420],
+  ]) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width, height: 900 });
+    await page.waitForTimeout(300); // a chart is drawn anew when its size has settled
+    await page.screenshot({ path: join(artefacts, `${name}_${look}.png`) });
+    if (await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)) {
+      throw new Error(`${name} ${look}: something sticks out sideways`);
+    }
+  }
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.setViewportSize({ width: 1440, height: 900 });
+}
+
 /** Waits until `look` gives something true, at most `seconds`; says what it saw last if not. */
 export async function until(what, look, seconds = 30) {
   const end = Date.now() + 1000 * seconds;

@@ -137,24 +137,38 @@ test('a run that is tried again comes back to life, and what it left behind is f
   assert.deepEqual(page.faults, []);
 });
 
-test('a long list comes page by page, while runs are added, each once', async (t) => {
-  const { fake, page, runs } = await open(t, 450, { train: false });
-  const ids = () =>
-    page.locator('tr.run').evaluateAll((rows) => rows.map((row) => row.dataset.run));
-  await until('the first page', async () => (await ids()).length === 200);
-  await page.getByText('200 of 450 runs').waitFor();
-  fake.add(undefined, [
-    scriptedRun(900, 'added 1', '', { steps: '20' }, inverse, inverse),
-    scriptedRun(901, 'added 2', '', { steps: '20' }, inverse, inverse),
-  ]);
-  await page.getByRole('button', { name: 'show more' }).click();
-  await until('more', async () => (await ids()).length >= 400);
-  fake.add(undefined, [scriptedRun(902, 'added 3', '', { steps: '20' }, inverse, inverse)]);
-  await page.getByRole('button', { name: 'show more' }).click();
-  await until('all', async () => (await ids()).length === 453);
-  const all = await ids();
-  assert.deepEqual(all, [...fake.runs.keys()].sort().reverse());
-  assert.equal(new Set(all).size, 453);
-  assert.equal(await page.getByRole('button', { name: 'show more' }).count(), 0);
-  assert.equal(runs.length, 450);
+test('a long list comes page by page as one scrolls, while runs are added, each once', async (t) => {
+  const { fake, page } = await open(t, 450, { train: false });
+  const add = (index, name) =>
+    fake.add(undefined, [scriptedRun(index, name, '', { steps: '20' }, inverse, inverse)]);
+  await page.getByText('450 runs', { exact: true }).waitFor();
+  assert.ok((await page.locator('tr.run').count()) < 60, 'only rows that are seen are there');
+  add(900, 'added 1');
+  add(901, 'added 2');
+  await page.getByText('452 runs', { exact: true }).waitFor();
+
+  const seen = [];
+  const isBottom = () =>
+    page.locator('.table').evaluate((box) => {
+      const isThere = box.scrollTop + box.clientHeight >= box.scrollHeight - 1;
+      box.scrollTop += box.clientHeight / 2;
+      return isThere;
+    });
+  await until('the last row', async () => {
+    const rows = await page
+      .locator('tr.run')
+      .evaluateAll((all) => all.map((row) => [Number(row.ariaRowIndex), row.dataset.run]));
+    for (const [index, id] of rows) seen[index] = id;
+    if (seen.length === 300) add(902, 'added 3');
+    return (await isBottom()) && rows.some(([, id]) => id === [...fake.runs.keys()].sort()[0]);
+  });
+  await page.locator('.table').evaluate((box) => {
+    box.scrollTop = 0;
+  });
+  if (fake.runs.size === 452) add(902, 'added 3');
+  await page.getByText('453 runs', { exact: true }).waitFor();
+  const table = page.locator('table');
+  await until('its length', async () => (await table.getAttribute('aria-rowcount')) === '454');
+  assert.equal(new Set(seen.filter(Boolean)).size, 452);
+  assert.deepEqual(page.faults, []);
 });

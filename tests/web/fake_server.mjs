@@ -276,10 +276,15 @@ export class FakeServer {
     if (path === '/me') return json(200, { name: 'lab1', role: 'admin' });
     if (path === '/experiments') return json(200, { experiments: this.experiments });
     if (path === '/events') return this.watch(url, request, response);
-    const [, id, what] = /^\/runs\/([^/]+)(\/series)?$/.exec(path) ?? [];
+    if (path === '/settings') return json(200, { settings: [] });
+    if (path === '/presets') return json(200, { presets: [] });
+    // It has no devices and one user.
+    if (['/devices', '/queue', '/users'].includes(path)) return json(200, {});
+    const [, id, what] = /^\/runs\/([^/]+)(\/series|\/log)?$/.exec(path) ?? [];
     const one = this.runs.get(id);
     if (!one) return refuse(404, 'NOT_FOUND', `there is no ${path}`);
     if (!what) return json(200, one.run);
+    if (what === '/log') return json(200, { attempt: 1 });
     const columns = {};
     for (const name of url.searchParams.get('names').split(',')) {
       const { steps, values } = pointsOf(one, name, url.searchParams);
@@ -332,7 +337,8 @@ export class FakeServer {
 }
 
 function pointsOf(one, name, query) {
-  const { steps, values } = (one.abandoned[query.get('attempt')] ?? one.points)[name];
+  const points = one.abandoned[query.get('attempt')] ?? one.points;
+  const { steps, values } = points[name] ?? { steps: [], values: [] };
   const from = steps.findIndex((step) => step >= Number(query.get('from') ?? 0));
   return from < 0
     ? { steps: [], values: [] }

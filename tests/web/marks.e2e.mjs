@@ -38,7 +38,7 @@ async function hover(page, series, step) {
   await over.hover({ position: { x, y: 80 } });
   const note = page.locator(`[data-series="${series}"] .here`);
   await until('the cursor', async () =>
-    (await page.locator('.strip').textContent()).includes(`step ${step}`),
+    (await page.locator('.curves .strip').textContent()).includes(`step ${step}`),
   );
   return note.textContent();
 }

@@ -7,7 +7,7 @@
 //   await server.end();
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { until } from './browser.mjs';
@@ -34,8 +34,11 @@ export class RealServer {
   #environment;
   #http = '127.0.0.1:0';
 
-  /** `script`: of the trainer, for every run or by seed; without any, the real trainer trains. */
-  constructor({ script, scriptBySeed = {}, options = [] } = {}) {
+  /**
+   * `script`: of the trainer, for every run or by seed; without any, the real trainer trains.
+   * `gpus`: the text of a file with GPUs, as tests/fakes/fake_nvml.c reads it.
+   */
+  constructor({ script, scriptBySeed = {}, options = [], gpus } = {}) {
     this.folder = mkdtempSync(join(tmpdir(), 'normlab-web-'));
     const trainer = script === undefined ? [] : ['--trainer', fakeTrainer];
     this.#arguments = [...trainer, ...options];
@@ -43,6 +46,19 @@ export class RealServer {
     for (const [seed, text] of Object.entries(scriptBySeed)) {
       this.#environment[`NORMLAB_FAKE_ENGINE_${seed}`] = text;
     }
+    if (gpus !== undefined) {
+      this.#environment.LD_LIBRARY_PATH = join(dirname(normlabd), 'fake_nvml');
+      this.#environment.FAKE_NVML = join(this.folder, 'gpus.txt');
+      this.#arguments.push('--gpus', 'on');
+      this.setGpus(gpus);
+    }
+  }
+
+  /** What the driver says of its GPUs from now on. */
+  setGpus(text) {
+    const path = this.#environment.FAKE_NVML;
+    writeFileSync(`${path}.next`, text);
+    renameSync(`${path}.next`, path); // the server may read it at any moment
   }
 
   /** Serves; after the first time at the same address again. */
@@ -107,19 +123,20 @@ export class RealServer {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  request(method, path, body, base = '/api/v1') {
+  request(method, path, body, base = '/api/v1', token = this.endpoint.token) {
     return fetch(`http://${this.#http}${base}${path}`, {
       method,
       headers: {
-        Authorization: `Bearer ${this.endpoint.token}`,
+        Authorization: `Bearer ${token}`,
         'Content-Type': 'application/json',
       },
       ...(body ? { body: JSON.stringify(body) } : {}),
     });
   }
 
-  async api(method, path, body) {
-    const response = await this.request(method, path, body);
+  /** `token`: of whom; of the server's owner without one. */
+  async api(method, path, body, token) {
+    const response = await this.request(method, path, body, undefined, token);
     assert.ok(
       response.ok,
       `${method} ${path}: ${response.status} ${await response.clone().text()}`,
@@ -127,8 +144,8 @@ export class RealServer {
     return response.json();
   }
 
-  submit(displayName, spec) {
-    return this.api('POST', '/runs', { displayName, spec: { ...tiny, ...spec } });
+  submit(displayName, spec, more = {}) {
+    return this.api('POST', '/runs', { displayName, spec: { ...tiny, ...spec }, ...more });
   }
 
   ended(id) {

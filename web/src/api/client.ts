@@ -1,12 +1,20 @@
 // Calls to the server's JSON API. Types come from the protos; only series have their own encoding.
 import type {
+  DeviceJson,
+  ListDevicesResponseJson,
+  QueueJson,
+} from '../gen/normlab/v1/device_service_pb';
+import type {
   ExperimentJson,
   ListExperimentsResponseJson,
+  ListPresetsResponseJson,
+  PresetJson,
 } from '../gen/normlab/v1/experiment_service_pb';
 import type { RunJson } from '../gen/normlab/v1/run_pb';
 import type { ListRunsResponseJson } from '../gen/normlab/v1/run_service_pb';
 import type { ExchangeLoginCodeResponseJson, UserJson } from '../gen/normlab/v1/user_service_pb';
 import type { AbandonedPart } from '../state/lineage';
+import type { Setting } from '../state/settings';
 import type { SeriesAnswer } from './events';
 
 /** What is wrong with a field of a request, by its name as declared: "spec.heads". */
@@ -26,15 +34,30 @@ export class ApiError extends Error {
   }
 }
 
+/** What was submitted, or would be: the id of an experiment if it is one, and its runs. */
+export interface Submitted {
+  experiment: string;
+  runs: readonly RunJson[];
+}
+
 export class Client {
   constructor(
     private readonly token: string,
     private readonly onUnauthorized: () => void,
   ) {}
 
-  /** A page of runs, newest first; `pageToken` is the `nextPageToken` of the page before. */
-  listRuns(pageSize: number, pageToken = ''): Promise<ListRunsResponseJson> {
+  /**
+   * A page of runs: those that `filter` names, in `order`; newest first without one. `pageToken` is
+   * the `nextPageToken` of the page before.
+   */
+  listRuns(
+    { filter, order }: { filter: string; order: string },
+    pageSize: number,
+    pageToken: string,
+  ): Promise<ListRunsResponseJson> {
     const query = new URLSearchParams({ page_size: String(pageSize) });
+    if (filter !== '') query.set('filter', filter);
+    if (order !== '') query.set('order_by', order);
     if (pageToken !== '') query.set('page_token', pageToken);
     return this.get(`/runs?${query}`);
   }
@@ -46,6 +69,37 @@ export class Client {
   async listExperiments(): Promise<ExperimentJson[]> {
     const answer: ListExperimentsResponseJson = await this.get('/experiments?page_size=1000');
     return answer.experiments ?? [];
+  }
+
+  /** At most `size` of the runs that wait, in the order in which they are expected to start. */
+  getQueue(size: number): Promise<QueueJson> {
+    return this.get(`/queue?page_size=${size}`);
+  }
+
+  async listDevices(): Promise<DeviceJson[]> {
+    const answer: ListDevicesResponseJson = await this.get('/devices');
+    return answer.devices ?? [];
+  }
+
+  async listPresets(): Promise<PresetJson[]> {
+    const answer: ListPresetsResponseJson = await this.get('/presets');
+    return answer.presets ?? [];
+  }
+
+  /** Makes a run, or the runs of a preset; with `validateOnly` only says what would be made. */
+  async submit(body: unknown, isPreset: boolean, validateOnly: boolean): Promise<Submitted> {
+    const query = validateOnly ? '?validate_only=true' : '';
+    if (!isPreset) {
+      const run: RunJson = await this.call('POST', `/runs${query}`, body);
+      return { experiment: '', runs: [run] };
+    }
+    const made: ExperimentJson = await this.call('POST', `/experiments${query}`, body);
+    return { experiment: made.id ?? '', runs: made.runs ?? [] };
+  }
+
+  async listSettings(): Promise<Setting[]> {
+    const answer: { settings?: Setting[] } = await this.get('/settings');
+    return answer.settings ?? [];
   }
 
   getMe(): Promise<UserJson> {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
+  formatBytes,
   formatCount,
   formatDuration,
   formatLarge,
@@ -25,6 +26,16 @@ describe('formatValue', () => {
     [Number.NEGATIVE_INFINITY, '−∞'],
     [undefined, ''],
   ])('%s is %s', (value, text) => expect(formatValue(value)).toBe(text));
+});
+
+describe('formatBytes', () => {
+  it.each([
+    [0, '0 B'],
+    [1000, '0.977 KiB'],
+    [8 * 2 ** 30, '8.00 GiB'],
+    [193319040, '184 MiB'],
+    [139.8 * 2 ** 30, '140 GiB'],
+  ])('%s is %s', (value, text) => expect(formatBytes(value)).toBe(text));
 });
 
 describe('formatSetting', () => {

@@ -59,6 +59,18 @@ export function formatLarge(value: number): string {
   return `${digits} ${letters[index]}`;
 }
 
+/** 8.00 GiB: bytes by powers of 1024, as memory is counted. */
+export function formatBytes(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let scaled = bytes;
+  let index = 0;
+  while (scaled >= 999.5 && index < units.length - 1) {
+    scaled /= 1024;
+    index++;
+  }
+  return `${index === 0 ? Math.round(scaled) : scaled.toPrecision(3)} ${units[index]}`;
+}
+
 /** 4 s, 4 min 12 s, 3 h 5 min, 2 d 4 h. */
 export function formatDuration(seconds: number): string {
   if (seconds < 10) return `${Number(Math.max(0, seconds).toFixed(1))} s`;

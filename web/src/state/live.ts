@@ -1,6 +1,6 @@
 // Everything that a logged-in page knows, kept up to date: wires the API's lists, the event stream
 // and the curves together.
-import { batch, computed, effect, signal } from '@preact/signals';
+import { batch, computed, effect, signal, untracked } from '@preact/signals';
 import { ApiError, Client } from '../api/client';
 import type { StreamListener, StreamStatus } from '../api/event_stream';
 import type { StreamEvent } from '../api/events';
@@ -10,27 +10,29 @@ import type { ExperimentJson } from '../gen/normlab/v1/experiment_service_pb';
 import { stepsBehind } from './behind';
 import { CurveStore, drawnSeries } from './curve_store';
 import { abandonedParts } from './lineage';
+import { ReadOnce } from './read_once';
 import { address } from './router';
 import { type Group, groupRuns, RunList } from './run_list';
+import { type Question, RunQuery } from './run_query';
 import { deselect, select, selected, selectionIsMade } from './selection';
+import type { Setting } from './settings';
+import { TrendStore, trendPoints } from './trends';
 
 // More than a chart has pixels across; what lies between is asked for by zooming in.
 const maxPoints = 2000;
 // Of what an attempt left behind, which is drawn faintly.
 const maxAbandonedPoints = 500;
-const pageSize = 200;
 const retryMilliseconds = 3_000;
+export const maxDrawn = 100;
 
 export class Live implements StreamListener {
   readonly runs = new RunList();
   readonly experiments = signal<ReadonlyMap<string, ExperimentJson>>(new Map());
   readonly connection = signal<StreamStatus>({ kind: 'connecting' });
-  /** False until the first list has come: an empty table then means that there are no runs. */
-  readonly listed = signal(false);
-  /** Why the lists could not be read, in words; empty when they could. */
+  /** The runs that the table lists. */
+  readonly query: RunQuery;
+  /** Why experiments and user could not be read, in words; empty when they could. */
   readonly problem = signal('');
-  /** Runs there are, where older ones than those listed are left to `showMore`; else 0. */
-  readonly totalRuns = signal(0);
   /** What is wrong with the server just now, in sentences. */
   readonly notices = signal<readonly string[]>([]);
   /** Name of whoever is logged in. */
@@ -40,13 +42,15 @@ export class Live implements StreamListener {
   readonly client: Client;
   readonly curves: CurveStore;
   readonly groups = computed(() =>
-    groupRuns(this.runs.ids.value, (id) => this.runs.peek(id)?.experiment),
+    groupRuns(this.query.ids.value, (id) => this.runs.peek(id)?.experiment),
   );
   /** The selected runs that exist. */
-  readonly drawn = computed(() => {
+  readonly chosen = computed(() => {
     const known = new Set(this.runs.ids.value);
     return selected.value.filter((run) => known.has(run));
   });
+  /** Those of them that charts draw: more curves than this tell nobody anything. */
+  readonly drawn = computed(() => this.chosen.value.slice(0, maxDrawn));
   /** Steps of drawn runs that the server has and that are not here yet. */
   readonly behind = computed(() => {
     this.curves.version.value;
@@ -57,12 +61,18 @@ export class Live implements StreamListener {
     );
   });
   readonly looks = signal<ReadonlyMap<string, LineLook>>(new Map());
+  readonly trends: TrendStore;
+  /** Goes up when a run comes, goes, or changes other than by training on: queues change then. */
+  readonly stateChanges = signal(0);
+  /** The declared settings, for whoever calls `needSettings`. */
+  readonly settingsRead = new ReadOnce<readonly Setting[]>([], () => this.client.listSettings());
+  readonly settings = this.settingsRead.value;
 
   private readonly stream: StreamClient;
   /** Runs and experiments that were asked for one by one, so that each is asked for once. */
   private readonly asked = new Set<string>();
   private adopted: Group | undefined;
-  private wantedRuns = pageSize;
+  private asking: Question | undefined;
   private readonly stopEffects: (() => void)[];
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -79,8 +89,16 @@ export class Live implements StreamListener {
       abandonedParts: (run) => abandonedParts(this.runs.peek(run)?.attempts ?? []),
       latestAttempt: (run) =>
         Math.max(0, ...(this.runs.peek(run)?.attempts ?? []).map((a) => a.number ?? 0)),
-      missing: () => this.readLists(),
+      missing: (run) => this.forget(run),
     });
+    this.query = new RunQuery({
+      list: (question, size, pageToken) => this.client.listRuns(question, size, pageToken),
+      take: (runs, mark) => this.runs.takeList(runs, mark),
+      mark: () => this.runs.mark(),
+    });
+    this.trends = new TrendStore((run, signal) =>
+      this.client.readSeries(run, ['loss'], trendPoints, signal).then((columns) => columns.loss),
+    );
     this.stream = new StreamClient(token, this);
     this.readLists();
     this.stopEffects = [
@@ -96,6 +114,7 @@ export class Live implements StreamListener {
           (id) => this.runs.peek(id)?.colour || undefined,
         );
       }),
+      effect(() => this.askForRuns()),
       effect(() => this.adoptNewest()),
       effect(() => this.readUnlistedRuns()),
     ];
@@ -104,6 +123,9 @@ export class Live implements StreamListener {
   close(): void {
     for (const stop of this.stopEffects) stop();
     clearTimeout(this.retryTimer);
+    this.query.stop();
+    this.trends.stop();
+    this.settingsRead.stop();
     this.curves.keep([]);
     this.stream.close();
   }
@@ -113,8 +135,11 @@ export class Live implements StreamListener {
       for (const event of events) {
         const gone = this.runs.takeEvent(event);
         if (gone !== undefined) deselect(gone);
+        this.query.takeEvent(event);
         this.curves.takeEvent(event);
+        this.trends.takeEvent(event);
         if (event.kind === 'notice') this.notices.value = event.problems;
+        if (event.kind !== 'points' && event.kind !== 'progress') this.stateChanges.value++;
         if (event.kind === 'run') this.readUnlistedExperiment(event.run.experiment);
       }
     });
@@ -122,6 +147,7 @@ export class Live implements StreamListener {
 
   status(status: StreamStatus): void {
     this.connection.value = status;
+    if (status.kind === 'live') this.readUnlistedRuns(); // what could not be read while offline
     if (status.kind === 'unauthorized') this.onUnauthorized();
   }
 
@@ -131,43 +157,63 @@ export class Live implements StreamListener {
 
   reset(): void {
     this.curves.reset();
+    this.trends.reset();
+    if (this.asking) this.query.again();
     this.readLists();
+    // A run that was deleted meanwhile would be watched in vain.
+    for (const id of this.drawn.peek()) this.readRun(id);
   }
 
-  showMore(): void {
-    this.wantedRuns *= 2;
-    this.readLists();
+  // The list is asked for when it is first shown, and then whenever its question changes.
+  private askForRuns(): void {
+    const { view, query } = address.value;
+    this.query.show(view === 'runs');
+    if (view !== 'runs') return;
+    const question = { filter: query.filter ?? '', order: query.order ?? '' };
+    const before = this.asking;
+    if (before?.filter === question.filter && before.order === question.order) return;
+    this.asking = question;
+    untracked(() => this.query.ask(question));
   }
 
-  // Page by page from the newest on: what is added meanwhile comes by the event stream, and a
-  // token goes on behind the last run of its page, so none is lost or comes twice.
-  private async readRuns(): Promise<void> {
-    let token = '';
-    const listed: string[] = [];
+  /** Reads a run that an address names, if it is not known yet. */
+  needRun(id: string): void {
+    if (id === '' || this.runs.peek(id) || this.asked.has(id)) return;
+    this.asked.add(id);
+    this.readRun(id);
+  }
+
+  private readRun(id: string): void {
     const mark = this.runs.mark();
-    do {
-      const page = await this.client.listRuns(pageSize, token);
-      token = page.nextPageToken ?? '';
-      const runs = page.runs ?? [];
-      for (const run of runs) if (run.id) listed.push(run.id);
-      batch(() => {
-        this.runs.takeList(runs, mark);
-        this.totalRuns.value = token === '' ? 0 : Number(page.totalSize ?? 0);
-      });
-    } while (token !== '' && listed.length < this.wantedRuns);
-    this.runs.keepListed(listed, mark, token === '' ? '' : (listed.at(-1) ?? ''));
+    this.client.getRun(id).then(
+      (run) => this.runs.takeList([run], mark),
+      (error: unknown) => {
+        if (error instanceof ApiError && error.code === 404) this.forget(id);
+        else this.asked.delete(id);
+      },
+    );
+  }
+
+  private forget(id: string): void {
+    batch(() => {
+      this.runs.forget(id);
+      this.query.takeEvent({ kind: 'deleted', run: id });
+      deselect(id);
+    });
+  }
+
+  needSettings(): void {
+    this.settingsRead.need();
   }
 
   private readLists(): void {
     clearTimeout(this.retryTimer);
-    Promise.all([this.readRuns(), this.client.listExperiments(), this.client.getMe()]).then(
-      ([, experiments, me]) =>
+    Promise.all([this.client.listExperiments(), this.client.getMe()]).then(
+      ([experiments, me]) =>
         batch(() => {
-          this.asked.clear();
           this.experiments.value = new Map(experiments.map((one) => [one.id ?? '', one]));
           this.user.value = me.name ?? '';
           this.role.value = me.role ?? '';
-          this.listed.value = true;
           this.problem.value = '';
         }),
       (error: unknown) => {
@@ -189,25 +235,19 @@ export class Live implements StreamListener {
     );
   }
 
-  // A shared address may name runs older than those listed.
+  // An address may name runs that are in no list.
   private readUnlistedRuns(): void {
-    if (!this.listed.value) return;
-    const known = new Set(this.runs.ids.value);
-    for (const id of selected.value) {
-      if (known.has(id) || this.asked.has(id)) continue;
-      this.asked.add(id);
-      const mark = this.runs.mark();
-      this.client.getRun(id).then(
-        (run) => this.runs.takeList([run], mark),
-        () => undefined, // not there (any more): it is simply not drawn
-      );
-    }
+    const isList = address.value.view === 'runs';
+    if (isList && !this.query.listed.value && !this.query.refused.value) return;
+    this.runs.ids.value; // after runs came or went
+    // One that is not there (any more) is simply not drawn.
+    for (const id of selected.value) this.needRun(id);
   }
 
   // A page opened without a choice shows what was started last, with the runs that still join it;
   // from then on only people choose, so that nobody's view jumps when a colleague submits.
   private adoptNewest(): void {
-    if (!this.listed.value || address.value.view !== 'runs') return;
+    if (!this.query.listed.value || address.value.view !== 'runs') return;
     const groups = this.groups.value;
     if (!selectionIsMade.value) {
       this.adopted = groups[0];

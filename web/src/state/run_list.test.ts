@@ -19,22 +19,15 @@ describe('RunList', () => {
     expect(list.get('01A')?.state).toBe('STATE_FAILED');
   });
 
-  it('forgets runs that a whole list lacks, but not one that came meanwhile', () => {
+  it('forgets a run, also from a list that was asked for before', () => {
     const list = new RunList();
-    list.takeList([{ id: '01A' }], 0);
+    list.takeList([{ id: '01A' }, { id: '01B' }], 0);
     const mark = list.mark();
-    list.takeEvent({ kind: 'run', run: { id: '01B' } });
-    list.keepListed([], mark, '');
+    list.forget('01A');
+    list.takeList([{ id: '01A' }, { id: '01B' }], mark);
     expect(list.ids.value).toEqual(['01B']);
-  });
-
-  it('forgets only in the part that a list covers', () => {
-    const list = new RunList();
-    list.takeList([{ id: '01A' }, { id: '01B' }, { id: '01C' }, { id: '01D' }], 0);
-    list.keepListed(['01D', '01B'], list.mark(), '01B');
-    expect(list.ids.value).toEqual(['01D', '01B', '01A']);
-    list.takeList([{ id: '01E' }], list.mark());
-    expect(list.ids.value).toEqual(['01E', '01D', '01B', '01A']);
+    list.takeList([{ id: '01A' }], list.mark());
+    expect(list.ids.value).toEqual(['01B', '01A']);
   });
 
   it('neither doubles nor loses a run when pages are read while runs are added', () => {

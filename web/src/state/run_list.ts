@@ -1,4 +1,5 @@
-// All runs as the server last told them, from the list and from the event stream.
+// All runs that this page has heard of, as the server last told them: by lists and by the event
+// stream. Which of them a table lists is run_query.ts's to say.
 import { type Signal, signal } from '@preact/signals';
 import type { StreamEvent } from '../api/events';
 import type { RunJson } from '../gen/normlab/v1/run_pb';
@@ -36,17 +37,9 @@ export class RunList {
     this.updateIds();
   }
 
-  /**
-   * Forgets runs that are not `listed`, in a list that was asked for at `mark` and has every run
-   * from the id `from` on ('': every run there is).
-   */
-  keepListed(listed: readonly string[], mark: number, from: string): void {
-    const there = new Set(listed);
-    for (const id of this.runs.keys()) {
-      if (id < from || there.has(id) || (this.changed.get(id) ?? 0) > mark) continue;
-      this.runs.delete(id);
-    }
-    this.updateIds();
+  /** Forgets a run that the server does not have (any more). */
+  forget(id: string): void {
+    this.remove(id);
   }
 
   /**
@@ -60,9 +53,10 @@ export class RunList {
         const { id, archived } = event.run;
         if (!id) return;
         if (archived && !this.peek(id)?.archived) return this.remove(id);
+        const isNew = !this.runs.has(id);
         this.set(id, event.run);
         this.changed.set(id, ++this.clock);
-        this.updateIds();
+        if (isNew) this.addId(id);
         return;
       }
       case 'deleted':
@@ -102,6 +96,13 @@ export class RunList {
     const known = this.runs.get(id);
     if (known) known.value = run;
     else this.runs.set(id, signal(run));
+  }
+
+  // Nearly always the newest; a thousand of them may come at once.
+  private addId(id: string): void {
+    const before = this.ids.peek();
+    if (before[0] === undefined || id > before[0]) this.ids.value = [id, ...before];
+    else this.updateIds();
   }
 
   private updateIds(): void {

@@ -37,11 +37,13 @@ function Notices({ live }: { live: Live }) {
   const problems = live.notices.value;
   if (problems.length === 0) return null;
   return (
-    <ul class="notices" role="status">
-      {problems.map((problem) => (
-        <li key={problem}>{problem}</li>
-      ))}
-    </ul>
+    <div class="notices" role="status">
+      <ul>
+        {problems.map((problem) => (
+          <li key={problem}>{problem}</li>
+        ))}
+      </ul>
+    </div>
   );
 }
 

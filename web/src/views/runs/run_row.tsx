@@ -1,20 +1,32 @@
 import type { CSSProperties } from 'preact';
-import { formatSetting, formatValue } from '../../format/format';
-import { noteText, progressShare, progressText, timesText } from '../../format/run_text';
+import { useEffect, useRef } from 'preact/hooks';
+import { timesText } from '../../format/run_text';
 import { stateLook } from '../../format/state';
-import type { RunJson } from '../../gen/normlab/v1/run_pb';
-import type { DrawnSeries } from '../../state/curve_store';
+import type { Column } from '../../state/columns';
 import type { Live } from '../../state/live';
-import { cursorStep, hoveredRun, selected, toggle } from '../../state/selection';
+import { hoveredRun, selected, toggle } from '../../state/selection';
+import { addressOf } from '../../state/url_state';
+import { RunCell } from './run_cells';
+import { activeRow, rowToFocus } from './runs_state';
 
-export function RunRow({ live, id, inGroup }: { live: Live; id: string; inGroup: boolean }) {
+interface Props {
+  live: Live;
+  id: string;
+  inGroup: boolean;
+  columns: readonly Column[];
+  /** Place in the whole table, from 1. */
+  index: number;
+  /** The keyboard comes to this row first. */
+  isStop: boolean;
+}
+
+export function RunRow({ live, id, inGroup, columns, index, isStop }: Props) {
+  const row = useFocusedRow(id);
   const run = live.runs.get(id);
   if (!run) return null;
   const look = stateLook(run.state);
   const isSelected = selected.value.includes(id);
   const line = isSelected ? live.looks.value.get(id) : undefined;
-  const spec = run.effectiveSpec ?? run.spec ?? {};
-  const held = isSelected ? heldStep(live, id) : 0;
   const style = line ? ({ '--run': line.colour } as CSSProperties) : {};
   const nameOf = (other: string) => live.runs.peek(other)?.displayName;
   const enter = () => {
@@ -25,21 +37,27 @@ export function RunRow({ live, id, inGroup }: { live: Live; id: string; inGroup:
   };
   // The whole row is the target, but neither a control in it nor text being marked to copy.
   const click = (event: MouseEvent) => {
-    if ((event.target as Element).closest('input, button')) return;
+    if ((event.target as Element).closest('input, button, a')) return;
     if (String(getSelection()) === '') toggle([id]);
   };
   return (
     <tr
-      class={`run${isSelected ? ' selected' : ''}${inGroup ? ' in-group' : ''}`}
+      ref={row}
+      class={isSelected ? 'run selected' : 'run'}
       style={style}
       data-run={id}
+      data-row={id}
+      aria-rowindex={index + 1}
+      tabIndex={isStop ? 0 : -1}
       onMouseEnter={enter}
       onMouseLeave={leave}
       onClick={click}
     >
-      <td class="pick">
+      {/* Classes of the cells' own: Chromium may forget to restyle cells for a class of their row. */}
+      <td class={isSelected ? 'pick drawn' : 'pick'}>
         <input
           type="checkbox"
+          tabIndex={-1}
           checked={isSelected}
           onChange={() => toggle([id])}
           onFocus={enter}
@@ -53,50 +71,31 @@ export function RunRow({ live, id, inGroup }: { live: Live; id: string; inGroup:
         </span>
         {look.word}
       </td>
-      <th scope="row" class="name" title={`${run.displayName}\n${id}`}>
-        {run.displayName}
+      <th
+        scope="row"
+        class={inGroup ? 'name in-group' : 'name'}
+        title={`${run.displayName}\n${id}`}
+      >
+        <a href={addressOf('run', id)} tabIndex={-1}>
+          {run.displayName}
+        </a>
       </th>
-      <td class="placement">{spec.placement}</td>
-      <td class="number layers">{spec.layers}</td>
-      <td class="number rate">{formatSetting(spec.learningRate)}</td>
-      <td class="step">
-        <span class="count">{progressText(run, held)}</span>
-        <progress
-          max={1}
-          value={progressShare(run, held)}
-          aria-label="part of the run that is done"
-        />
-      </td>
-      <td class="number value">{valueText(live, run, id, isSelected, 'loss')}</td>
-      <td class="number value">{valueText(live, run, id, isSelected, 'gradient_norm')}</td>
-      <td class="note-column secondary" title={timesText(run, nameOf)}>
-        {noteText(run, nameOf)}
-      </td>
-      <td class="who secondary">{run.user}</td>
+      {columns.map((column) => (
+        <RunCell key={column.name} live={live} run={run} id={id} column={column} nameOf={nameOf} />
+      ))}
     </tr>
   );
 }
 
-/** A drawn run's last step here: its points come sooner than word of its progress. */
-export function heldStep(live: Live, id: string): number {
-  live.curves.version.value;
-  return live.curves.curve(id)?.series.get('loss')?.lastStep ?? 0;
-}
-
-// A drawn run: at the cursor, else its last point. Others: what their last state said, once ended;
-// while they run that would be old, and an old number that looks live is worse than none. Only
-// drawn rows depend on the curves and the cursor, which change with every frame.
-function valueText(live: Live, run: RunJson, id: string, isDrawn: boolean, name: DrawnSeries) {
-  if (isDrawn) {
-    live.curves.version.value;
-    const series = live.curves.curve(id)?.series.get(name);
-    const step = cursorStep.value;
-    if (series && step !== undefined) {
-      return series.lacks(step) ? 'no point' : formatValue(series.at(step));
-    }
-    if (series && series.values.length > 0) return formatValue(series.values.at(-1));
-  }
-  if (!stateLook(run.state).ended) return '';
-  const final = name === 'loss' ? run.summary?.finalLoss : run.summary?.finalGradientNorm;
-  return final === undefined ? '' : formatValue(Number(final));
+/** A row that takes the keyboard when it was chosen by it, as soon as it is drawn. */
+export function useFocusedRow(key: string) {
+  const row = useRef<HTMLTableRowElement>(null);
+  const isWanted = rowToFocus.value === key;
+  useEffect(() => {
+    if (!isWanted) return;
+    row.current?.focus({ preventScroll: true });
+    rowToFocus.value = undefined;
+    activeRow.value = key;
+  }, [isWanted, key]);
+  return row;
 }

@@ -1,161 +1,133 @@
-// The run table: also the legend of the charts.
-import { signal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
-import { formatCount } from '../../format/format';
-import { stateLook } from '../../format/state';
+// The run table: also the legend of the charts. Only the rows that are seen are in the page, and the
+// next page of runs is asked for when somebody scrolls near the end of those that are known.
+import { computed, type Signal, signal } from '@preact/signals';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { Live } from '../../state/live';
-import type { Group } from '../../state/run_list';
-import { cursorStep, selected, toggle } from '../../state/selection';
+import { type RowWindow, rowWindow, type TableRow } from '../../state/table_rows';
+import { GroupRow } from './group_row';
 import { RunRow } from './run_row';
+import { activeRow, columnsShown, rowsOf } from './runs_state';
+import { leastWidth, TableColumns, TableHead } from './table_head';
+import { rowHeight, useTableKeys } from './table_keys';
 
-const closed = signal<ReadonlySet<string>>(new Set());
+/** The next page is asked for when so few rows are left below the window. */
+const rowsAhead = 40;
+
+interface Scroll {
+  top: number;
+  height: number;
+}
 
 export function RunTable({ live }: { live: Live }) {
+  const box = useRef<HTMLDivElement>(null);
+  const scroll = useScroll(box);
+  const rows = useMemo(() => computed(() => rowsOf(live)), [live]);
+  const shown = useWindow(scroll, rows);
+  const onKeyDown = useTableKeys(box, rows);
+  useVisibleRows(live, rows, shown);
+
+  const columns = columnsShown(live);
+  const { from, to } = shown.value;
+  const all = rows.value;
+  const visible = all.slice(from, to);
+  const unread = Math.max(0, live.query.total.value - live.query.ids.value.length);
+  const stop = visible.find((row) => row.key === activeRow.value) ?? visible[0];
   return (
-    <div class="table">
-      <table>
-        <caption class="hidden">Runs, newest first</caption>
-        <thead>
-          <tr>
-            <th scope="col" class="pick">
-              <span class="hidden">drawn</span>
-            </th>
-            <th scope="col" class="state-column">
-              state
-            </th>
-            <th scope="col" class="name">
-              name
-            </th>
-            <th scope="col" class="placement">
-              placement
-            </th>
-            <th scope="col" class="number layers">
-              layers
-            </th>
-            <th scope="col" class="number rate" title="learning rate, the full one after warmup">
-              lr
-            </th>
-            <th scope="col" class="step" title="steps stored, of the steps in the run">
-              step
-            </th>
-            <ValueHeads />
-            <th scope="col" class="note-column">
-              note
-            </th>
-            <th scope="col" class="who">
-              who
-            </th>
-          </tr>
-        </thead>
-        {live.groups.value.map((group) => (
-          <GroupRows key={group.experiment ?? group.runs[0]} live={live} group={group} />
-        ))}
+    // biome-ignore lint/a11y/noStaticElementInteractions: keys of the rows inside
+    <div class="table" ref={box} onKeyDown={onKeyDown}>
+      <table
+        aria-rowcount={1 + all.length + unread}
+        aria-busy={!live.query.listed.value}
+        style={{ minWidth: `${leastWidth(columns)}px` }}
+      >
+        <caption class="hidden">Runs. Arrow keys move, space draws, enter opens.</caption>
+        <TableColumns columns={columns} />
+        <TableHead columns={columns} />
+        <tbody>
+          <Spacer rows={from} />
+          {visible.map((row, at) =>
+            row.kind === 'run' ? (
+              <RunRow
+                key={row.key}
+                live={live}
+                id={row.run}
+                inGroup={row.inGroup}
+                columns={columns}
+                index={from + at + 1}
+                isStop={row === stop}
+              />
+            ) : (
+              <GroupRow
+                key={row.key}
+                live={live}
+                row={row}
+                columns={columns.length + 3}
+                index={from + at + 1}
+                isStop={row === stop}
+              />
+            ),
+          )}
+          <Spacer rows={all.length - to + unread} />
+        </tbody>
       </table>
-      {live.totalRuns.value > 0 ? (
-        <p class="more secondary">
-          {formatCount(live.runs.ids.value.length)} of {formatCount(live.totalRuns.value)} runs{' '}
-          <button type="button" onClick={() => live.showMore()}>
-            show more
-          </button>
-        </p>
-      ) : null}
     </div>
   );
 }
 
-// Apart from the table, because it changes with every move of the cursor.
-function ValueHeads() {
-  const step = cursorStep.value;
-  const at = step === undefined ? '' : ` @ ${formatCount(step)}`;
+/** Stands for rows that are not in the page. */
+function Spacer({ rows }: { rows: number }) {
+  if (rows <= 0) return null;
   return (
-    <>
-      <th scope="col" class="number value" title="nats per token">
-        loss{at}
-      </th>
-      <th scope="col" class="number value" title="L2 norm over all parameters, before clipping">
-        grad norm{at}
-      </th>
-    </>
-  );
-}
-
-function GroupRows({ live, group }: { live: Live; group: Group }) {
-  const experiment = group.experiment;
-  if (experiment === undefined) {
-    return (
-      <tbody>
-        {group.runs.map((run) => (
-          <RunRow key={run} live={live} id={run} inGroup={false} />
-        ))}
-      </tbody>
-    );
-  }
-  const isClosed = closed.value.has(experiment);
-  return (
-    <tbody>
-      <GroupHead live={live} experiment={experiment} runs={group.runs} isClosed={isClosed} />
-      {isClosed
-        ? null
-        : group.runs.map((run) => <RunRow key={run} live={live} id={run} inGroup={true} />)}
-    </tbody>
-  );
-}
-
-const otherColumns = ['placement', 'layers', 'rate', 'step', 'loss', 'norm', 'note-column', 'who'];
-
-interface HeadProps {
-  live: Live;
-  experiment: string;
-  runs: readonly string[];
-  isClosed: boolean;
-}
-
-function GroupHead({ live, experiment, runs, isClosed }: HeadProps) {
-  const box = useRef<HTMLInputElement>(null);
-  const count = runs.filter((run) => selected.value.includes(run)).length;
-  const some = count > 0 && count < runs.length;
-  useEffect(() => {
-    if (box.current) box.current.indeterminate = some;
-  }, [some]);
-  const known = live.experiments.value.get(experiment);
-  const name = known?.displayName || known?.preset || experiment.slice(-6);
-  const fold = () => {
-    const next = new Set(closed.value);
-    if (!next.delete(experiment)) next.add(experiment);
-    closed.value = next;
-  };
-  return (
-    <tr class="group">
-      <td class="pick">
-        <input
-          ref={box}
-          type="checkbox"
-          checked={count === runs.length}
-          onChange={() => toggle(runs)}
-          aria-label={`draw all runs of ${name}`}
-        />
-      </td>
-      {/* The other columns one by one, since narrow windows hide some; the text may run into them. */}
-      <th scope="rowgroup" colSpan={2}>
-        <button type="button" class="fold" aria-expanded={!isClosed} onClick={fold}>
-          <span aria-hidden="true">{isClosed ? '▸' : '▾'}</span> {name}
-        </button>{' '}
-        <span class="secondary">{summary(live, runs)}</span>
-      </th>
-      {otherColumns.map((name) => (
-        <td key={name} class={name} />
-      ))}
+    <tr class="spacer">
+      <td style={{ height: `${rows * rowHeight}px` }} />
     </tr>
   );
 }
 
-// 3 runs: 2 running, 1 queued
-function summary(live: Live, runs: readonly string[]): string {
-  const counts = new Map<string, number>();
-  for (const run of runs) {
-    const { word } = stateLook(live.runs.get(run)?.state);
-    counts.set(word, (counts.get(word) ?? 0) + 1);
-  }
-  const parts = [...counts].map(([word, count]) => `${formatCount(count)} ${word}`);
-  return `${formatCount(runs.length)} ${runs.length === 1 ? 'run' : 'runs'}: ${parts.join(', ')}`;
+function useScroll(box: { current: HTMLDivElement | null }): Signal<Scroll> {
+  const scroll = useMemo(() => signal<Scroll>({ top: 0, height: 0 }), []);
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const read = () => {
+      scroll.value = { top: element.scrollTop, height: element.clientHeight };
+    };
+    read();
+    const observer = new ResizeObserver(read);
+    observer.observe(element);
+    element.addEventListener('scroll', read, { passive: true });
+    return () => {
+      observer.disconnect();
+      element.removeEventListener('scroll', read);
+    };
+  }, [box, scroll]);
+  return scroll;
+}
+
+/** Changes when other rows are shown, not with every pixel. */
+function useWindow(scroll: Signal<Scroll>, rows: Signal<readonly TableRow[]>): Signal<RowWindow> {
+  return useMemo(() => {
+    let last: RowWindow = { from: 0, to: 0 };
+    return computed(() => {
+      const { top, height } = scroll.value;
+      const next = rowWindow(top, height, rowHeight, rows.value.length);
+      if (next.from !== last.from || next.to !== last.to) last = next;
+      return last;
+    });
+  }, [scroll, rows]);
+}
+
+function useVisibleRows(
+  live: Live,
+  rows: Signal<readonly TableRow[]>,
+  shown: Signal<RowWindow>,
+): void {
+  const all = rows.value;
+  const { from, to } = shown.value;
+  useEffect(() => {
+    const runs = all.slice(from, to).flatMap((row) => (row.kind === 'run' ? [row.run] : []));
+    live.trends.show(runs);
+    if (to + rowsAhead >= all.length) live.query.more();
+  }, [live, all, from, to]);
+  useEffect(() => () => live.trends.show([]), [live]);
 }

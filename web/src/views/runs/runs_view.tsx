@@ -1,3 +1,4 @@
+// All runs, and the curves of those that are selected.
 import './runs.css';
 import { CurveChart } from '../../charts/curve_chart';
 import { formatCount, formatLarge } from '../../format/format';
@@ -5,22 +6,45 @@ import { progressText } from '../../format/run_text';
 import { stateLook } from '../../format/state';
 import type { RunJson } from '../../gen/normlab/v1/run_pb';
 import type { Live } from '../../state/live';
-import { cursorStep, zoom, zoomTo } from '../../state/selection';
-import { heldStep } from './run_row';
+import { address } from '../../state/router';
+import { cursorStep, select, zoom, zoomTo } from '../../state/selection';
+import { addressOf } from '../../state/url_state';
+import { RunActionsBar } from '../shared/run_actions_bar';
+import { say, sayProblem } from '../shared/said';
+import { ListBar } from './list_bar';
+import { heldStep } from './run_cells';
 import { RunTable } from './run_table';
 
 export function RunsView({ live }: { live: Live }) {
-  const empty = live.listed.value && live.runs.ids.value.length === 0;
+  const { query } = address.value;
+  const isEmpty = live.query.listed.value && live.query.ids.value.length === 0;
+  const hasNone = isEmpty && !query.filter && live.drawn.value.length === 0;
+  if (hasNone) {
+    return (
+      <main class="runs">
+        <Problem live={live} />
+        <NoRuns />
+      </main>
+    );
+  }
   return (
-    <main class="runs">
-      {live.problem.value ? (
-        <p class="problem" role="alert">
-          The list of runs could not be read: {live.problem.value}
-        </p>
-      ) : null}
-      {empty ? <NoRuns /> : <RunTable live={live} />}
-      {empty ? null : <Curves live={live} />}
+    <main class={`runs${live.drawn.value.length > 0 ? '' : ' no-curves'}`}>
+      <h1 class="hidden">Runs</h1>
+      <Problem live={live} />
+      <ListBar live={live} />
+      <RunTable live={live} />
+      {isEmpty ? <NoneFound /> : null}
+      <Curves live={live} />
     </main>
+  );
+}
+
+function Problem({ live }: { live: Live }) {
+  if (!live.problem.value) return null;
+  return (
+    <p class="problem" role="alert">
+      The experiments could not be read: {live.problem.value}; trying again.
+    </p>
   );
 }
 
@@ -30,9 +54,20 @@ function NoRuns() {
       <p>No runs yet. They appear here by themselves.</p>
       <p>
         Start the article's three runs with <code>normlab article</code>, or one of your own with{' '}
-        <code>normlab submit --placement post --layers 12 --watch</code>.
+        <code>normlab submit --placement post --layers 12 --watch</code>, or{' '}
+        <a href={addressOf('submit')}>submit one here</a>.
       </p>
     </section>
+  );
+}
+
+function NoneFound() {
+  return (
+    <p class="hint">
+      No run is like that. A search takes words of a name, note or label, and conditions such as{' '}
+      <code>state=running</code>, <code>user=lab1</code>, <code>loss&lt;0.1</code>,{' '}
+      <code>layers&gt;=12</code>; archived runs come with <code>archived:*</code>.
+    </p>
   );
 }
 
@@ -42,6 +77,7 @@ function Curves({ live }: { live: Live }) {
     <section class="curves" aria-label="Curves of the selected runs">
       <div class="strip">
         <Selection live={live} drawn={drawn} />
+        <RunActionsBar live={live} ids={live.chosen.value} />
         <span class="space" />
         {cursorStep.value !== undefined ? <span>step {formatCount(cursorStep.value)}</span> : null}
         {zoom.value ? (
@@ -49,26 +85,55 @@ function Curves({ live }: { live: Live }) {
             steps {formatCount(zoom.value.from)} to {formatCount(zoom.value.to)} · show all
           </button>
         ) : null}
-        <button type="button" onClick={() => navigator.clipboard?.writeText(location.href)}>
+        {drawn.length > 0 ? (
+          <button type="button" onClick={() => select([])} title="Draw no runs">
+            clear
+          </button>
+        ) : null}
+        <button type="button" onClick={copyLink}>
           copy link
         </button>
       </div>
-      <div class="charts">
-        <CurveChart live={live} series="loss" title="loss (log)" />
-        <CurveChart
-          live={live}
-          series="gradient_norm"
-          title="gradient norm (log, before clipping)"
-        />
-      </div>
+      {drawn.length > 0 ? (
+        <div class="charts">
+          <CurveChart live={live} series="loss" title="loss (log)" />
+          <CurveChart
+            live={live}
+            series="gradient_norm"
+            title="gradient norm (log, before clipping)"
+          />
+        </div>
+      ) : null}
     </section>
+  );
+}
+
+function copyLink(): void {
+  // Browsers let only pages of a safe address copy by themselves.
+  const copying = navigator.clipboard?.writeText(location.href) ?? Promise.reject(new Error());
+  copying.then(
+    () => say('the address of this view is copied'),
+    () => sayProblem('copy link', 'the browser does not let this page copy; take the address bar'),
   );
 }
 
 function Selection({ live, drawn }: { live: Live; drawn: readonly string[] }) {
   if (drawn.length === 0) return <span class="secondary">Select runs to see their curves.</span>;
+  const chosen = live.chosen.value.length;
   const only = drawn.length === 1 ? live.runs.get(drawn[0] as string) : undefined;
-  if (!only) return <span>{formatCount(drawn.length)} runs</span>;
+  if (!only) {
+    return (
+      <>
+        <span>{formatCount(chosen)} runs</span>
+        {chosen > drawn.length ? (
+          <span class="secondary">the first {formatCount(drawn.length)} are drawn</span>
+        ) : null}
+        <a class="button" href={addressOf('compare', '', { runs: drawn.join() })}>
+          compare
+        </a>
+      </>
+    );
+  }
   const look = stateLook(only.state);
   return (
     <span class="only">

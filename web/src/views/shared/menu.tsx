@@ -5,7 +5,8 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
 interface Props {
-  label: ComponentChildren;
+  /** Words, or a sign such as ⋯. */
+  label: string;
   title: string;
   children: (close: () => void) => ComponentChildren;
 }
@@ -40,7 +41,7 @@ export function Menu({ label, title, children }: Props) {
         ref={button}
         type="button"
         aria-expanded={open}
-        aria-label={title}
+        aria-label={`${label} ${title}`}
         title={title}
         onClick={() => setOpen(!open)}
       >

@@ -1,0 +1,172 @@
+// Queue and devices in a real browser at the real server:  NORMLABD=… NORMLAB=… node queue.e2e.mjs
+// ARTEFACTS
+import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import test, { after, before } from 'node:test';
+import { openBrowser, seriousFaults, takePictures, until } from './browser.mjs';
+import { RealServer, tiny } from './real_server.mjs';
+
+const [artefacts] = process.argv.slice(2);
+mkdirSync(artefacts, { recursive: true });
+
+const gpus = (used, busy) =>
+  `gpu GPU-1111 81920 ${used} ${busy} NVIDIA H100 80GB\nprocess 4194000 2048\n` +
+  'gpu GPU-2222 81920 79000 99 NVIDIA H100 80GB\nprocess 4194001 78000\n';
+const server = new RealServer({
+  script: 'steps_per_second=20',
+  options: ['--cpu-slots', '1'],
+  gpus: gpus(2048, 3),
+});
+let browser;
+let page;
+let ada;
+before(async () => {
+  await server.start();
+  ada = (await server.api('POST', '/users', { name: 'ada', role: 'member' })).token;
+  browser = await openBrowser();
+  page = await browser.newPage();
+  await page.goto(server.loginAddress());
+  await page.locator('.connection.live').waitFor();
+  await page.getByRole('link', { name: 'Queue' }).click();
+});
+after(async () => {
+  await browser?.close();
+  await server.end();
+});
+
+const waiting = () => page.locator('table.waiting tbody .run-name').allTextContents();
+const entry = (name, where = page) =>
+  where.locator('table.waiting tbody tr', { has: where.getByText(name, { exact: true }) });
+const device = (id) =>
+  page.locator('table.devices tbody tr', { has: page.getByText(id, { exact: true }) });
+const cpu = { device: 'cpu' };
+
+test('an empty queue says what would happen', async () => {
+  await page.getByText('Nothing waits.').waitFor();
+  await device('cpu:0').getByText('free').waitFor();
+});
+
+test('who runs where, who waits for what and until when, as it changes and not by the clock', async () => {
+  const first = await server.submit('in front', { steps: 2000 }, cpu);
+  await device('cpu:0').getByText('in front').waitFor();
+  await device('cpu:0').locator('.state.running').waitFor();
+  await server.submit('behind', { steps: 40 }, cpu);
+  await until('it to wait', async () => (await waiting()).join() === 'behind');
+  assert.match(
+    await entry('behind').locator('.reason').textContent(),
+    /^waits for run in front on cpu:0$/,
+  );
+  // Once the speed is known, so is the start; it comes nearer without a request.
+  await server.submit('last', { steps: 40 }, cpu);
+  const start = entry('behind').locator('.start');
+  await until('an estimate', async () => /^in \d/.test(await start.textContent()));
+
+  const text = await start.textContent();
+  const requests = [];
+  const note = (request) => requests.push(request.url());
+  page.on('request', note);
+  await until('it nearer', async () => (await start.textContent()) !== text);
+  page.off('request', note);
+  // The GPUs of this server are looked at every five seconds; nothing else may have been asked.
+  assert.ok(requests.length <= 2, requests.join('\n'));
+
+  await server.api('POST', `/runs/${first.id}:cancel`, {});
+  await device('cpu:0').getByText('behind').waitFor();
+  await until('the others', async () => (await waiting()).join() === 'last');
+});
+
+test('own runs are moved, held, released, lowered and cancelled', async () => {
+  const { runs } = await server.api('GET', '/runs?states=RUNNING,STARTING,QUEUED');
+  for (const run of runs) await server.request('POST', `/runs/${run.id}:cancel`, {});
+  await server.submit('holder', { steps: 100_000 }, cpu);
+  await device('cpu:0').getByText('holder').waitFor();
+  for (const name of ['one', 'two', 'three']) await server.submit(name, { steps: 10 }, cpu);
+  await until('three', async () => (await waiting()).join() === 'one,two,three');
+
+  const change = async (name, what) => {
+    await entry(name).getByRole('button', { name: 'change the place' }).click();
+    await entry(name).getByRole('button', { name: what, exact: true }).click();
+  };
+  await change('three', 'move up');
+  await until('it up', async () => (await waiting()).join() === 'one,three,two');
+  await change('one', 'move last');
+  await until('it last', async () => (await waiting()).join() === 'three,two,one');
+  await change('three', 'hold');
+  await until('it held', async () => (await waiting()).join() === 'two,one,three');
+  await until(
+    'why',
+    async () => (await entry('three').locator('.reason').textContent()) === 'held',
+  );
+  await change('three', 'release');
+  await until('it back', async () => (await waiting()).join() === 'three,two,one');
+  await entry('three').getByRole('button', { name: 'change the place' }).click();
+  await entry('three').getByRole('combobox', { name: 'class' }).selectOption('low');
+  await until('it lower', async () => (await waiting()).join() === 'two,one,three');
+  await change('two', 'cancel');
+  await entry('two').getByRole('button', { name: 'yes, cancel' }).click();
+  await until('it gone', async () => (await waiting()).join() === 'one,three');
+});
+
+test('another user stands beside, changes only their own, and drains nothing', async () => {
+  const spec = { ...tiny, steps: 10 };
+  await server.api('POST', '/runs', { displayName: '<i>ada</i>', spec, device: 'cpu' }, ada);
+  await entry('<i>ada</i>').waitFor();
+  assert.equal(await page.locator('main i').count(), 0);
+  const standing = page.locator('table.standing tbody tr');
+  await until('both', async () => (await standing.count()) === 2);
+  assert.match(await standing.first().textContent(), /^ada01/);
+
+  const theirs = await openBrowser();
+  try {
+    const other = await theirs.newPage();
+    await other.goto(page.url());
+    await other.getByLabel('Or paste a token').fill(ada);
+    await other.getByRole('button', { name: 'Log in' }).click();
+    await entry('<i>ada</i>', other).getByRole('button').waitFor();
+    assert.equal(await entry('one', other).getByRole('button').count(), 0);
+    assert.equal(await other.getByRole('button', { name: 'out of use' }).count(), 0);
+    assert.deepEqual(other.faults, []);
+  } finally {
+    await theirs.close();
+  }
+});
+
+test('GPUs show memory and use, by whom, and why they take no runs', async () => {
+  const memory = (id) => device(id).locator('.memory');
+  await until('memory', async () =>
+    /2\.00 GiB of 80\.0 GiB/.test(await memory('gpu:0').textContent()),
+  );
+  assert.match(await memory('gpu:0').getAttribute('title'), /2\.00 GiB of it by others/);
+  assert.match(await device('gpu:1').locator('.reason').textContent(), /^takes no runs: /);
+  // No event tells of this.
+  server.setGpus(gpus(40_960, 57));
+  await until('more memory', async () => /40\.0 GiB/.test(await memory('gpu:0').textContent()));
+  assert.equal(await device('gpu:0').locator('.use').textContent(), '57 %');
+});
+
+test('a device is drained with a reason, and put back', async () => {
+  await device('gpu:0').getByRole('button', { name: 'out of use' }).click();
+  await page.getByRole('textbox', { name: 'why' }).fill('fan is <b>broken</b>');
+  await page.keyboard.press('Enter');
+  await until('why', async () =>
+    /fan is <b>broken<\/b>/.test(await device('gpu:0').locator('.reason').textContent()),
+  );
+  await takePictures(page, artefacts, 'queue');
+  assert.deepEqual(await seriousFaults(page), []);
+  await device('gpu:0').getByRole('button', { name: 'put back' }).click();
+  await until('it back', async () => (await device('gpu:0').locator('.reason').count()) === 0);
+  assert.deepEqual(page.faults, []);
+});
+
+test('a page that lost its server keeps the queue, and catches up', async () => {
+  const before = await waiting();
+  assert.ok(before.length > 0);
+  await server.kill();
+  await page.getByText('offline since').waitFor();
+  assert.deepEqual(await waiting(), before);
+  await server.start();
+  await page.locator('.connection.live').waitFor();
+  await server.submit('after the fall', { steps: 10 }, cpu);
+  await entry('after the fall').waitFor();
+  await until('no problem', async () => (await page.locator('main .problem').count()) === 0);
+});

@@ -1,0 +1,99 @@
+// The head of the run table: a click on a column orders all runs by it.
+import { formatCount } from '../../format/format';
+import { type Column, nextOrder } from '../../state/columns';
+import { setQuery } from '../../state/router';
+import { cursorStep } from '../../state/selection';
+import { order, pageWidth } from './runs_state';
+
+/** Widths of the columns before the others, in CSS pixels; the name takes what is left. */
+const pickWidth = 40;
+const stateWidth = { wide: 104, narrow: 104, phone: 26 };
+const phoneWidth = 64;
+const leastNameWidth = { wide: 180, narrow: 140, phone: 110 };
+
+export function TableColumns({ columns }: { columns: readonly Column[] }) {
+  const size = pageWidth.value;
+  return (
+    <colgroup>
+      <col style={{ width: `${pickWidth}px` }} />
+      <col style={{ width: `${stateWidth[size]}px` }} />
+      <col />
+      {columns.map((column) => (
+        <col key={column.name} style={{ width: `${widthOf(column)}px` }} />
+      ))}
+    </colgroup>
+  );
+}
+
+function widthOf(column: Column): number {
+  return pageWidth.value === 'phone' ? Math.min(phoneWidth, column.width) : column.width;
+}
+
+/** Below this the table scrolls sideways. */
+export function leastWidth(columns: readonly Column[]): number {
+  const size = pageWidth.value;
+  const others = columns.reduce((sum, column) => sum + widthOf(column), 0);
+  return pickWidth + stateWidth[size] + leastNameWidth[size] + others;
+}
+
+export function TableHead({ columns }: { columns: readonly Column[] }) {
+  return (
+    <thead>
+      <tr aria-rowindex={1}>
+        <th scope="col" class="pick">
+          <span class="hidden">drawn</span>
+        </th>
+        <OrderedHead class="state-column" title="state" help="its state" field="state" />
+        <OrderedHead class="name" title="name" help="its name" field="name" />
+        {columns.map((column) => (
+          <OrderedHead
+            key={column.name}
+            class={column.isNumber ? 'number' : column.name}
+            title={column.title}
+            help={column.help}
+            field={column.order}
+            atCursor={column.name === 'loss' || column.name === 'gradient_norm'}
+          />
+        ))}
+      </tr>
+    </thead>
+  );
+}
+
+interface HeadProps {
+  class: string;
+  title: string;
+  help: string;
+  /** '': no order by this. */
+  field: string;
+  /** Its values are those at the cursor of the charts. */
+  atCursor?: boolean;
+}
+
+function OrderedHead({ class: kind, title, help, field, atCursor = false }: HeadProps) {
+  const step = atCursor ? cursorStep.value : undefined;
+  const text = step === undefined ? title : `${title} @ ${formatCount(step)}`;
+  if (field === '') {
+    return (
+      <th scope="col" class={kind} title={help}>
+        {text}
+      </th>
+    );
+  }
+  const isRising = order.value === field;
+  const isFalling = order.value === `${field} desc`;
+  const sort = isRising ? 'ascending' : isFalling ? 'descending' : undefined;
+  return (
+    <th scope="col" class={kind} {...(sort ? { 'aria-sort': sort } : {})}>
+      <button
+        type="button"
+        class="order"
+        title={`${help}\nclick to order by it`}
+        onClick={() => setQuery({ order: nextOrder(order.peek(), field) })}
+      >
+        {text}
+        {sort ? <span aria-hidden="true">{isRising ? ' ▲' : ' ▼'}</span> : null}
+      </button>
+    </th>
+  );
+}
