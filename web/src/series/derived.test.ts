@@ -34,7 +34,11 @@ describe('difference', () => {
 
 describe('medianBand', () => {
   it('is the middle run, between the lowest and the highest', () => {
-    const band = medianBand([points([1, 5], [2, 3]), points([1, 1], [2, 2]), points([1, 2], [2, 9])]);
+    const band = medianBand([
+      points([1, 5], [2, 3]),
+      points([1, 1], [2, 2]),
+      points([1, 2], [2, 9]),
+    ]);
     expect(band.median).toEqual([2, 3]);
     expect(band.low).toEqual([1, 2]);
     expect(band.high).toEqual([5, 9]);

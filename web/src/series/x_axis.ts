@@ -1,4 +1,4 @@
-// What a curve is drawn over: steps, tokens seen, or seconds of training.
+// What a curve is drawn over: steps, tokens seen, or milliseconds of training.
 import type { RunSpecJson } from '../gen/normlab/v1/run_spec_pb';
 import type { Points } from './points';
 
@@ -24,7 +24,7 @@ export function tokensPerStep(spec: RunSpecJson | undefined): number {
 }
 
 /**
- * Seconds of training, from how long steps took (milliseconds). Where steps are missing in a thinned
+ * Milliseconds of training, from how long steps took. Where steps are missing in a thinned
  * series, those between two points took as long as the second; a point that is slower and one that is
  * faster than both its neighbours was kept for being extreme, and stands only for itself.
  */
@@ -35,12 +35,12 @@ export function byTime(took: Points): XScale {
   steps.forEach((step, index) => {
     const gap = step - (steps[index - 1] ?? 0);
     const own = finite(values[index]);
-    total += (own + (gap - 1) * typical(values, index)) / 1000;
+    total += own + (gap - 1) * typical(values, index);
     ends.push(total);
   });
   return {
     of: (step) => interpolate(step, steps, ends),
-    stepAt: (seconds) => interpolate(seconds, ends, steps),
+    stepAt: (x) => interpolate(x, ends, steps),
   };
 }
 

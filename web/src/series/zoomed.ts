@@ -21,13 +21,10 @@ export function needsDetail(held: Series | undefined, range: Range | undefined):
 }
 
 /** `detail`: what the server answered for just this range. */
-export function zoomed(
-  held: Series,
-  detail: Series | undefined,
-  range: Range | undefined,
-): Zoomed {
+export function zoomed(held: Series, detail: Series | undefined, range: Range | undefined): Zoomed {
   if (!range) return { drawn: held, inside: held };
-  if (!needsDetail(held, range)) return { drawn: held, inside: joined([within(held, range.from, range.to)]) };
+  if (!needsDetail(held, range))
+    return { drawn: held, inside: joined([within(held, range.from, range.to)]) };
   if (!detail) return { drawn: held, inside: undefined };
   // What came by the stream since the detail was read goes on behind it.
   const since = within(held, Math.max(range.from, detail.lastStep + 1), range.to);

@@ -1,5 +1,7 @@
 // All runs, and the curves of those that are selected.
 import './runs.css';
+import { useEffect, useMemo } from 'preact/hooks';
+import { keepDetail, plainBoard } from '../../charts/board';
 import { CurveChart } from '../../charts/curve_chart';
 import { formatCount, formatLarge } from '../../format/format';
 import { progressText } from '../../format/run_text';
@@ -73,6 +75,8 @@ function NoneFound() {
 
 function Curves({ live }: { live: Live }) {
   const drawn = live.drawn.value;
+  const board = useMemo(() => plainBoard(live), [live]);
+  useEffect(() => keepDetail(board), [board]);
   return (
     <section class="curves" aria-label="Curves of the selected runs">
       <div class="strip">
@@ -96,9 +100,9 @@ function Curves({ live }: { live: Live }) {
       </div>
       {drawn.length > 0 ? (
         <div class="charts">
-          <CurveChart live={live} series="loss" title="loss (log)" />
+          <CurveChart board={board} series="loss" title="loss (log)" />
           <CurveChart
-            live={live}
+            board={board}
             series="gradient_norm"
             title="gradient norm (log, before clipping)"
           />

@@ -1,0 +1,25 @@
+// What is written at the ticks of an axis.
+import { formatCount, formatDuration, formatLarge, formatValue } from '../format/format';
+import type { XMode } from '../series/x_axis';
+
+/** x is in steps, tokens or milliseconds. */
+export function xTick(x: number, mode: XMode): string {
+  if (mode === 'time') return formatDuration(x / 1000);
+  if (mode === 'tokens' && x >= 10_000) return formatLarge(x).replace(' ', '');
+  return formatCount(x);
+}
+
+/** Decades as 0.01, 1, 100; far ones as 1e-6. */
+export function yTick(value: number): string {
+  const size = Math.abs(value);
+  if (size === 0 || (size >= 1e-4 && size < 1e5)) {
+    return String(Number(value.toPrecision(3))).replace('-', '−');
+  }
+  return formatValue(value).replace(/\.?0*e/, 'e');
+}
+
+export const xUnits: Record<XMode, string> = {
+  step: 'steps',
+  tokens: 'tokens',
+  time: 'training time',
+};
