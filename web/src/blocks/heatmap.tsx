@@ -1,0 +1,253 @@
+// Blocks over steps, with the input at the bottom: where in the network something happens, and when.
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { type Board, stepsShown, xRange } from '../charts/board';
+import { TakeAway } from '../charts/chart_menu';
+import { download, fileName, picture } from '../charts/download';
+import { yTick } from '../charts/tick_text';
+import { formatCount, formatValue } from '../format/format';
+import { csvOf } from '../series/csv';
+import { needsDetail } from '../series/zoomed';
+import type { CurveSet } from '../state/curve_set';
+import { cursorStep } from '../state/selection';
+import { theme } from '../state/theme';
+import './blocks.css';
+import { drawHeatmap, type HeatmapScene, placeAt, plotBox } from './draw_heatmap';
+import { type BlockCurve, blockGrid, colourRange, columnAt } from './grid';
+import { type Block, type BlockMetric, seriesOf } from './metrics';
+import { useSize } from './use_size';
+import { hex, viridis } from './viridis';
+
+interface Props {
+  board: Board;
+  run: string;
+  curves: CurveSet;
+  blocks: readonly Block[];
+  metric: BlockMetric;
+  /** The step of the depth profile. */
+  step: number | undefined;
+  onStep(step: number): void;
+}
+
+/** The curves of a metric, a block each, as far as they are here. */
+export function blockCurves(
+  curves: CurveSet,
+  run: string,
+  blocks: readonly Block[],
+  metric: BlockMetric,
+  range?: { from: number; to: number },
+): (BlockCurve | undefined)[] {
+  return blocks.map((block) => {
+    const drawn = curves.zoomed(run, seriesOf(block, metric), range)?.drawn;
+    if (!drawn) return undefined;
+    const { steps, values } = drawn;
+    return { steps, values, thinned: needsDetail(drawn, { from: 0, to: 0 }) };
+  });
+}
+
+export function Heatmap(props: Props) {
+  const { board, run, curves, blocks, metric } = props;
+  const [box, size] = useSize<HTMLDivElement>();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [here, setHere] = useState<{ row: number; step: number }>();
+  curves.depend();
+  const scene = sceneOf(props, size.width);
+  const shade = theme.value;
+  useEffect(() => {
+    if (canvas.current && size.width > 0) paint(canvas.current, size, scene);
+  }, [scene, shade, size]);
+
+  const at = (event: MouseEvent) =>
+    placeAt(event.offsetX, event.offsetY, size.width, size.height, scene);
+  const move = (event: MouseEvent) => {
+    const place = at(event);
+    setHere(place);
+    cursorStep.value = place?.step;
+  };
+  const leave = () => {
+    setHere(undefined);
+    cursorStep.value = undefined;
+  };
+  const click = (event: MouseEvent) => {
+    const place = at(event);
+    const column = place ? columnAt(scene.grid, place.step) : -1;
+    if (column >= 0) props.onStep(scene.grid.steps[column] as number);
+  };
+  const press = (event: KeyboardEvent) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1, PageDown: -10, PageUp: 10 }[event.key];
+    const { steps } = scene.grid;
+    if (by === undefined || steps.length === 0) return;
+    event.preventDefault();
+    const now = columnAt(scene.grid, props.step ?? Number.POSITIVE_INFINITY);
+    props.onStep(steps[Math.min(steps.length - 1, Math.max(0, now + by))] as number);
+  };
+  const text = here ? cellText(scene, metric, here.row, here.step) : '';
+  const name = board.live.runs.peek(run)?.displayName ?? run;
+  const png = async () => {
+    if (!canvas.current) return;
+    const style = getComputedStyle(document.documentElement);
+    const blob = await picture(canvas.current, `${metric.title} by block: ${name}`, style);
+    download(`${fileName(metric.name, 'blocks')}.png`, blob, 'image/png');
+  };
+  const csv = () => download(`${fileName(metric.name, 'blocks')}.csv`, cells(props), 'text/csv');
+  return (
+    <figure class="chart" data-blocks={metric.name}>
+      <figcaption title={metric.help}>
+        {metric.title} by block and step
+        <ColourBar scene={scene} />
+        <TakeAway
+          what={`${metric.title} by block`}
+          ways={[
+            ['PNG', png],
+            ['CSV', csv],
+          ]}
+        />
+      </figcaption>
+      {/* A slider over steps as well: it moves the profile's step. */}
+      <div
+        ref={box}
+        class="plot heatmap"
+        role="slider"
+        tabIndex={0}
+        aria-label={`${metric.title} by block and step; step of the depth profile`}
+        aria-valuemin={scene.grid.steps[0] ?? 0}
+        aria-valuemax={scene.grid.steps.at(-1) ?? 0}
+        aria-valuenow={props.step ?? scene.grid.steps.at(-1) ?? 0}
+        onMouseMove={move}
+        onMouseLeave={leave}
+        onClick={click}
+        onKeyDown={press}
+      >
+        <canvas
+          ref={canvas}
+          role="img"
+          aria-label={`${metric.title} of ${blocks.length} blocks at ${scene.grid.steps.length} steps, from ${formatValue(scene.colours.low)} to ${formatValue(scene.colours.high)}`}
+        />
+        <CursorLine board={board} run={run} size={size} step={props.step} />
+      </div>
+      <div class="note">
+        <span class="here">{text || 'block'}</span>
+        <span class="points">{noteOf(props, scene)}</span>
+      </div>
+    </figure>
+  );
+}
+
+function sceneOf({ board, run, curves, blocks, metric }: Props, width: number): HeatmapScene {
+  const range = xRange(board);
+  const scale = board.scaleOf(run);
+  const shown = stepsShown(board, run) ?? {
+    from: Math.max(0, Math.floor(scale.stepAt(range[0]))),
+    to: Math.ceil(scale.stepAt(range[1])),
+  };
+  const found = blockCurves(curves, run, blocks, metric, stepsShown(board, run));
+  const grid = blockGrid(found, shown, Math.max(50, width));
+  return {
+    grid,
+    blocks,
+    colours: colourRange(grid.values, metric.scale),
+    scale: metric.scale,
+    range,
+    x: board.look.value.x,
+    xScale: scale,
+  };
+}
+
+function paint(
+  canvas: HTMLCanvasElement,
+  size: { width: number; height: number },
+  scene: HeatmapScene,
+) {
+  const ratio = devicePixelRatio;
+  canvas.width = size.width * ratio;
+  canvas.height = size.height * ratio;
+  const context = canvas.getContext('2d');
+  if (!context) return;
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name: string) => style.getPropertyValue(name).trim();
+  context.scale(ratio, ratio);
+  drawHeatmap(context, size.width, size.height, scene, {
+    text: colour('--secondary'),
+    line: colour('--line'),
+  });
+  canvas.dispatchEvent(new CustomEvent('painted', { detail: scene, bubbles: true }));
+}
+
+function CursorLine({
+  board,
+  run,
+  size,
+  step,
+}: Pick<Props, 'board' | 'run' | 'step'> & { size: { width: number; height: number } }) {
+  const [from, to] = xRange(board);
+  const box = plotBox(size.width, size.height);
+  const at = (where: number) =>
+    box.left + (box.width * (board.scaleOf(run).of(where) - from)) / (to - from);
+  const lines = [
+    ['profile', step],
+    ['cursor', cursorStep.value],
+  ] as const;
+  return (
+    <>
+      {lines.map(([kind, where]) => {
+        const left = where === undefined ? -1 : at(where);
+        if (left < box.left || left > box.left + box.width) return null;
+        const style = { left: `${left}px`, top: `${box.top}px`, height: `${box.height}px` };
+        return <i key={kind} class={`line ${kind}`} style={style} />;
+      })}
+    </>
+  );
+}
+
+function ColourBar({ scene }: { scene: HeatmapScene }) {
+  const stops = Array.from({ length: 9 }, (_, index) => hex(viridis(index / 8)));
+  const style = { background: `linear-gradient(to right, ${stops.join()})` };
+  return (
+    <span class="colours" title={`${scene.scale} colour scale`}>
+      {yTick(scene.colours.low)}
+      <i style={style} />
+      {yTick(scene.colours.high)} <span class="secondary">{scene.scale}</span>
+    </span>
+  );
+}
+
+function cellText(scene: HeatmapScene, metric: BlockMetric, row: number, step: number): string {
+  const block = scene.blocks[row];
+  const column = columnAt(scene.grid, step);
+  if (!block || column < 0) return '';
+  const value = scene.grid.values[row * scene.grid.steps.length + column];
+  const measured = scene.grid.steps[column] as number;
+  const number = value === undefined ? 'no point' : formatValue(value);
+  return `block ${block.label}, step ${formatCount(measured)}: ${metric.title} ${number}`;
+}
+
+function noteOf({ curves, run, metric, blocks }: Props, scene: HeatmapScene): string {
+  const problem = curves.problem(run);
+  if (problem) return `could not be read: ${problem}; trying again`;
+  if (scene.grid.steps.length === 0) {
+    if (curves.loading(run)) return 'reading…';
+    return metric.probe
+      ? 'not measured: ask for a probe, or set probe_every'
+      : 'not measured: diagnose_every is off, or no such step has come';
+  }
+  const { offScale, nonFinite } = scene.colours;
+  const parts = [`${blocks.length} blocks × ${formatCount(scene.grid.steps.length)} steps`];
+  if (nonFinite > 0) parts.push(`${formatCount(nonFinite)} not finite (red)`);
+  if (offScale > 0) parts.push(`${formatCount(offScale)} at or below zero (grey)`);
+  return parts.join(' · ');
+}
+
+function cells({ board, run, curves, blocks, metric }: Props): string {
+  const name = board.live.runs.peek(run)?.displayName ?? run;
+  const found = blockCurves(curves, run, blocks, metric);
+  return csvOf(
+    ['run', 'block', 'step', metric.name],
+    found.flatMap((curve, row) =>
+      (curve?.steps ?? []).map((step, index) => [
+        name,
+        blocks[row]?.label,
+        step,
+        curve?.values[index],
+      ]),
+    ),
+  );
+}
