@@ -118,7 +118,8 @@ export class Client {
       .map(([name, value]) => `&${name}=${value}`)
       .join('');
     const answers = await Promise.all(
-      inAddresses(names).map((some) =>
+      // No name at all asks for every series.
+      (names.length > 0 ? inAddresses(names) : ['']).map((some) =>
         this.get<{ columns?: Record<string, SeriesAnswer> }>(
           `/runs/${encodeURIComponent(run)}/series?names=${some}${query}`,
           signal,

@@ -174,7 +174,6 @@ function Line({ line, x, y, isLog }: LineProps) {
       />
       {values.map((value, block) =>
         fits(value) ? (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a block is its index
           <circle key={block} cx={x(block)} cy={y(value)} r="2.5" fill={line.look.colour}>
             <title>{`${line.name}, block ${block + 1}: ${formatValue(value)}`}</title>
           </circle>

@@ -48,7 +48,7 @@ export function drawHeatmap(
   drawBlockLabels(context, inside, scene.blocks);
   context.textAlign = 'center';
   context.textBaseline = 'top';
-  for (const tick of linearTicks(...scene.range, inside.width / 90)) {
+  for (const tick of linearTicks(...scene.range, inside.width / 60)) {
     const at = inside.left + inside.width * share(tick, scene.range);
     context.fillText(xTick(tick, scene.x), at, inside.top + inside.height + 7);
   }
@@ -83,12 +83,13 @@ function drawCells(context: CanvasRenderingContext2D, box: Box, scene: HeatmapSc
   }
 }
 
-// A column lasts to the next one, and the last as long as the one before.
+// A column has its step in the middle: it begins and ends half way to its neighbours.
 function columnEdges({ grid, xScale }: HeatmapScene): number[] {
-  const { steps } = grid;
-  const last = steps.at(-1) ?? 0;
-  const gap = steps.length > 1 ? last - (steps.at(-2) as number) : 1;
-  return [...steps, last + gap].map((step) => xScale.of(step));
+  const xs = grid.steps.map((step) => xScale.of(step));
+  const edges = xs.slice(1).map((x, index) => (x + (xs[index] as number)) / 2);
+  const [first = 0, last = 0] = [xs[0], xs.at(-1)];
+  const half = xs.length > 1 ? (last - (xs.at(-2) as number)) / 2 : 0.5;
+  return [Math.min(first, 2 * first - (edges[0] ?? first + 0.5)), ...edges, last + half];
 }
 
 function drawBlockLabels(

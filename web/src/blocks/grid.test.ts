@@ -18,7 +18,8 @@ describe('blockGrid', () => {
     expect(grid.rows).toBe(3);
     expect(grid.steps).toEqual([1, 10, 20]);
     expect(grid.values).toEqual([1, 2, 3, 4, undefined, 6, undefined, undefined, undefined]);
-    expect([0, 1, 9, 15, 99].map((step) => columnAt(grid, step))).toEqual([-1, 0, 0, 1, 2]);
+    expect([0, 1, 9, 14, 16, 99].map((step) => columnAt(grid, step))).toEqual([0, 0, 1, 1, 2, 2]);
+    expect(columnAt(blockGrid([], all, 10), 5)).toBe(-1);
   });
 
   it('begins with the column that reaches into the range', () => {

@@ -102,9 +102,12 @@ export function colourShare(
   return Math.min(1, Math.max(0, share));
 }
 
-/** The column that a step lies in; -1: none. */
+/** The column nearest to a step; -1: there is none. */
 export function columnAt({ steps }: BlockGrid, step: number): number {
-  return firstAtOrAfter(steps, step + 1) - 1;
+  const after = firstAtOrAfter(steps, step);
+  if (after === 0 || after === steps.length) return Math.min(after, steps.length - 1);
+  const isNearer = (steps[after] as number) - step <= step - (steps[after - 1] as number);
+  return isNearer ? after : after - 1;
 }
 
 export interface Profile {

@@ -45,16 +45,16 @@ export function stepsShown(board: Board, run: string): Range | undefined {
 }
 
 /** Keeps the detail of what is zoomed to at hand; returns what ends that. */
-export function keepDetail(board: Board): () => void {
+export function keepDetail(board: Board, curves: CurveSet = board.curves): () => void {
   const stop = effect(() => {
-    board.curves.depend();
-    board.curves.readDetail(
+    curves.depend();
+    curves.readDetail(
       new Map(board.runs.value.map((run) => [run, stepsShown(board, run)] as const)),
     );
   });
   return () => {
     stop();
-    board.curves.stop();
+    curves.stop();
   };
 }
 

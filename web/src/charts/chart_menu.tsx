@@ -1,5 +1,6 @@
 // What can be taken away from a chart: its picture and its numbers.
-import { useRef } from 'preact/hooks';
+import { Menu } from '../views/shared/menu';
+import { sayProblem } from '../views/shared/said';
 import type { CurvePlot } from './curve_plot';
 import { download, fileName, picture } from './download';
 import { svgOf } from './svg_chart';
@@ -42,37 +43,33 @@ export function ChartMenu({ id, title, plot, csv }: Props) {
 
 interface TakeAwayProps {
   what: string;
-  ways: readonly (readonly [string, () => void])[];
+  ways: readonly (readonly [string, () => void | Promise<void>])[];
 }
 
-/** A small menu that closes itself. */
 export function TakeAway({ what, ways }: TakeAwayProps) {
-  const box = useRef<HTMLDetailsElement>(null);
-  const close = () => {
-    if (box.current) box.current.open = false;
-  };
-  const leave = (event: FocusEvent) => {
-    if (!box.current?.contains(event.relatedTarget as Node | null)) close();
+  const start = async (name: string, take: () => void | Promise<void>) => {
+    try {
+      await take();
+    } catch (error) {
+      sayProblem(`${name} of ${what}`, error);
+    }
   };
   return (
-    <details class="take" ref={box} onFocusOut={leave}>
-      <summary aria-label={`export ${what}`} title="Download this chart">
-        ⭳
-      </summary>
-      <div class="choices">
-        {ways.map(([name, take]) => (
+    <Menu label="↓" title={`download ${what}`}>
+      {(close) =>
+        ways.map(([name, take]) => (
           <button
             key={name}
             type="button"
             onClick={() => {
               close();
-              take();
+              start(name, take);
             }}
           >
             {name}
           </button>
-        ))}
-      </div>
-    </details>
+        ))
+      }
+    </Menu>
   );
 }

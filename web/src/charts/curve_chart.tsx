@@ -1,11 +1,13 @@
 // A chart of one series of all runs of a board.
-import { formatCount } from '../format/format';
+import { computed } from '@preact/signals';
+import { useMemo } from 'preact/hooks';
 import { csvOf } from '../series/csv';
 import type { Series } from '../state/curve';
+import type { CurveSet } from '../state/curve_set';
 import { cursorStep } from '../state/selection';
 import { type Board, setCursor, stepsShown, xRange } from './board';
 import { Chart } from './chart';
-import { plotted } from './chart_data';
+import { plotted, type YMode } from './chart_data';
 import './charts.css';
 import { curveContent } from './lines';
 import type { LineLook } from './palette';
@@ -17,11 +19,16 @@ interface Props {
   series: string;
   title: string;
   unit?: string;
+  /** Where the series is, if not among the board's own curves. */
+  curves?: CurveSet;
+  /** 'linear' for what is never looked at on a log axis. */
+  y?: YMode;
 }
 
 const fallbackLook: LineLook = { colour: '#7f8897', dash: undefined };
 
-export function CurveChart({ board, series, title, unit }: Props) {
+export function CurveChart({ series, title, unit, ...props }: Props) {
+  const board = useMemo(() => ownBoard(props), [props.board, props.curves, props.y]);
   return (
     <Chart
       id={series}
@@ -36,7 +43,15 @@ export function CurveChart({ board, series, title, unit }: Props) {
   );
 }
 
-function contentOf(board: Board, series: string): PlotContent {
+function ownBoard({ board, curves = board.curves, y }: Omit<Props, 'series' | 'title' | 'unit'>) {
+  const look = y ? computed(() => ({ ...board.look.value, y })) : board.look;
+  return { ...board, curves, look, axis: board };
+}
+
+// With the board whose curves tell how long the x axis is.
+type OwnBoard = Board & { axis: Board };
+
+function contentOf(board: OwnBoard, series: string): PlotContent {
   const { live, curves } = board;
   curves.depend();
   const runs = board.runs.value;
@@ -51,15 +66,16 @@ function contentOf(board: Board, series: string): PlotContent {
     spikes: series === 'loss' ? board.spikes(run) : [],
     scale: board.scaleOf(run),
   }));
+  board.axis.curves.depend();
   const others = board.stops.flatMap((name) =>
     name === series
       ? []
       : runs.flatMap((run) => {
-          const points = curves.zoomed(run, name, stepsShown(board, run))?.drawn;
+          const points = board.axis.curves.zoomed(run, name, stepsShown(board, run))?.drawn;
           return points ? plotted(points, 'log', board.scaleOf(run)) : [];
         }),
   );
-  return curveContent(lines, others, board.look.value, xRange(board));
+  return curveContent(lines, others, board.look.value, xRange(board.axis));
 }
 
 function Note({ board, series }: { board: Board; series: string }) {
@@ -103,10 +119,4 @@ function csv({ live, curves, runs }: Board, series: string): string {
       return (held?.steps ?? []).map((step, index) => [name, step, held?.values[index]]);
     }),
   );
-}
-
-/** What the cursor is at, for the strip above the charts. */
-export function CursorText() {
-  const step = cursorStep.value;
-  return step === undefined ? null : <span>step {formatCount(step)}</span>;
 }

@@ -118,7 +118,7 @@ function axes(chart: Chart): uPlot.Axis[] {
       size: 52,
       gap: 4,
       splits: (plot, _axis, low, high) =>
-        y === 'log' ? logTicks(low, high) : linearTicks(low, high, plot.bbox.height / 90),
+        y === 'log' ? logTicks(low, high) : linearTicks(low, high, plot.height / 50),
       filter: (_plot, ticks) => ticks,
       values: (_plot, ticks) => ticks.map((tick) => (tick === null ? '' : yTick(tick))),
     },

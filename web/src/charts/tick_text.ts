@@ -13,7 +13,8 @@ export function xTick(x: number, mode: XMode): string {
 export function yTick(value: number): string {
   const size = Math.abs(value);
   if (size === 0 || (size >= 1e-4 && size < 1e5)) {
-    return String(Number(value.toPrecision(3))).replace('-', '−');
+    const text = String(Number(value.toPrecision(3)));
+    return (size >= 10_000 ? formatCount(value) : text).replace('-', '−');
   }
   return formatValue(value).replace(/\.?0*e/, 'e');
 }

@@ -37,7 +37,7 @@ export class Follower {
 
   constructor(
     private readonly page: FollowedPage,
-    names: readonly string[],
+    private readonly names: readonly string[],
     maxPoints: number,
     private readonly onStop: (follower: Follower) => void = () => undefined,
   ) {
@@ -59,9 +59,10 @@ export class Follower {
 
   /** Keeps the series of exactly these runs. */
   keep(runs: readonly string[]): void {
-    if (runs.join() === this.runs.join()) return;
-    this.runs = [...runs];
-    this.curves.store.keep(runs);
+    const wanted = this.names.length > 0 ? runs : [];
+    if (wanted.join() === this.runs.join()) return;
+    this.runs = [...wanted];
+    this.curves.store.keep(wanted);
     this.page.rewatch();
   }
 

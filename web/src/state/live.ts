@@ -69,6 +69,8 @@ export class Live implements StreamListener {
   /** The declared settings, for whoever calls `needSettings`. */
   readonly settingsRead = new ReadOnce<readonly Setting[]>([], () => this.client.listSettings());
   readonly settings = this.settingsRead.value;
+  /** Runs that an address names and that do not exist (any more). */
+  readonly absent = signal<ReadonlySet<string>>(new Set());
 
   private readonly stream: StreamClient;
   /** Runs and experiments that were asked for one by one, so that each is asked for once. */
@@ -207,6 +209,7 @@ export class Live implements StreamListener {
 
   private forget(id: string): void {
     batch(() => {
+      this.absent.value = new Set([...this.absent.peek(), id]);
       this.runs.forget(id);
       this.query.takeEvent({ kind: 'deleted', run: id });
       deselect(id);
