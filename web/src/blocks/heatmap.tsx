@@ -12,7 +12,7 @@ import { cursorStep } from '../state/selection';
 import { theme } from '../state/theme';
 import './blocks.css';
 import { drawHeatmap, type HeatmapScene, placeAt, plotBox } from './draw_heatmap';
-import { type BlockCurve, blockGrid, colourRange, columnAt } from './grid';
+import { type BlockCurve, blockGrid, type ColourRange, colourRange, columnAt } from './grid';
 import { type Block, type BlockMetric, seriesOf } from './metrics';
 import { useSize } from './use_size';
 import { hex, viridis } from './viridis';
@@ -23,6 +23,10 @@ interface Props {
   curves: CurveSet;
   blocks: readonly Block[];
   metric: BlockMetric;
+  /** Spanned by the colours, where several heatmaps share them; undefined: this run's own. */
+  colours?: ColourRange | undefined;
+  /** Says whose it is, beside others. */
+  named?: boolean;
   /** The step of the depth profile. */
   step: number | undefined;
   onStep(step: number): void;
@@ -46,6 +50,7 @@ export function blockCurves(
 
 export function Heatmap(props: Props) {
   const { board, run, curves, blocks, metric } = props;
+  const name = board.live.runs.peek(run)?.displayName ?? run;
   const [box, size] = useSize<HTMLDivElement>();
   const canvas = useRef<HTMLCanvasElement>(null);
   const [here, setHere] = useState<{ row: number; step: number }>();
@@ -81,7 +86,6 @@ export function Heatmap(props: Props) {
     props.onStep(steps[Math.min(steps.length - 1, Math.max(0, now + by))] as number);
   };
   const text = here ? cellText(scene, metric, here.row, here.step) : '';
-  const name = board.live.runs.peek(run)?.displayName ?? run;
   const png = async () => {
     if (!canvas.current) return;
     const style = getComputedStyle(document.documentElement);
@@ -92,6 +96,7 @@ export function Heatmap(props: Props) {
   return (
     <figure class="chart" data-blocks={metric.name}>
       <figcaption title={metric.help}>
+        {props.named ? `${name}: ` : ''}
         {metric.title} by block and step
         <ColourBar scene={scene} />
         <TakeAway
@@ -132,7 +137,8 @@ export function Heatmap(props: Props) {
   );
 }
 
-function sceneOf({ board, run, curves, blocks, metric }: Props, width: number): HeatmapScene {
+function sceneOf(props: Props, width: number): HeatmapScene {
+  const { board, run, curves, blocks, metric } = props;
   const range = xRange(board);
   const scale = board.scaleOf(run);
   const shown = stepsShown(board, run) ?? {
@@ -141,10 +147,11 @@ function sceneOf({ board, run, curves, blocks, metric }: Props, width: number): 
   };
   const found = blockCurves(curves, run, blocks, metric, stepsShown(board, run));
   const grid = blockGrid(found, shown, Math.max(50, width));
+  const own = colourRange(grid.values, metric.scale);
   return {
     grid,
     blocks,
-    colours: colourRange(grid.values, metric.scale),
+    colours: props.colours ? { ...own, low: props.colours.low, high: props.colours.high } : own,
     scale: metric.scale,
     range,
     x: board.look.value.x,

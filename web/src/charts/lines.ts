@@ -31,6 +31,12 @@ export interface RunCurve {
   scale: XScale;
 }
 
+/** The area between two curves, behind the line of a group of runs. */
+export interface CurveBand {
+  low: RunCurve;
+  high: RunCurve;
+}
+
 /**
  * `others`: curves of the same runs that are not drawn here, at whose points the cursor stops as
  * well. Lines of runs come first, in their order; then raw lines, then what was left behind.
@@ -40,6 +46,7 @@ export function curveContent(
   others: readonly Plotted[],
   look: ChartLook,
   range: [number, number],
+  bands: readonly CurveBand[] = [],
 ): PlotContent {
   const drawn: { line: PlotLine; points: Plotted | undefined }[] = [];
   const isSmooth = look.halfLife > 0;
@@ -62,6 +69,13 @@ export function curveContent(
       drawn.push({ line: plainLine(curve, 'left'), points });
     }
   }
+  const firstEdge = drawn.length;
+  for (const band of bands) {
+    for (const edge of [band.high, band.low]) {
+      const points = edge.points && plotted(edge.points, look.y, edge.scale);
+      drawn.push({ line: plainLine(edge, 'edge'), points });
+    }
+  }
   const data = chartData(
     drawn.map(({ points }) => points),
     others,
@@ -69,7 +83,11 @@ export function curveContent(
   return {
     xs: data.xs,
     lines: drawn.map(({ line }, index) => ({ ...line, values: data.values[index] ?? [] })),
-    bands: [],
+    bands: bands.map(({ high }, index) => ({
+      high: firstEdge + 2 * index,
+      low: firstEdge + 2 * index + 1,
+      colour: high.look.colour,
+    })),
     range,
     x: look.x,
     y: look.y,
@@ -97,15 +115,12 @@ function plainLine({ run, name, look }: RunCurve, kind: PlotLine['kind']): PlotL
 }
 
 /** A line that belongs to no single run: a difference, a median. */
-export function derivedCurve(key: string, name: string, look: LineLook, points: Points): RunCurve {
-  return {
-    run: key,
-    name,
-    look,
-    points,
-    firstBadStep: undefined,
-    left: [],
-    spikes: [],
-    scale: byStep,
-  };
+export function derivedCurve(
+  key: string,
+  name: string,
+  look: LineLook,
+  points: Points,
+  scale: XScale = byStep,
+): RunCurve {
+  return { run: key, name, look, points, firstBadStep: undefined, left: [], spikes: [], scale };
 }

@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { camelCase, differingSettings, settingNames, settingRows, snakeCase } from './settings';
+import {
+  camelCase,
+  differingSettings,
+  settingNames,
+  settingRows,
+  shortSetting,
+  snakeCase,
+} from './settings';
 
 const declared = [
   { name: 'layers', type: 'integer', default: '12', unit: 'blocks' },
@@ -47,6 +54,15 @@ describe('differingSettings', () => {
     ]);
     expect(differingSettings(['layers'], [])).toEqual([]);
   });
+});
+
+describe('shortSetting', () => {
+  it.each([
+    ['0.6666666666666667', '0.6667'],
+    ['1000000000000', '1000000000000'],
+    ['2e-3', '2e-3'],
+    ['post-single', 'post-single'],
+  ])('of %s is %s', (text, short) => expect(shortSetting(text)).toBe(short));
 });
 
 describe('names', () => {

@@ -68,6 +68,12 @@ export function settingNames(specs: readonly (RunSpecJson | undefined)[]): strin
   return [...names];
 }
 
+/** Short enough for a cell: 0.6667 for two thirds. */
+export function shortSetting(text: string): string {
+  const value = Number(text);
+  return text.length > 8 && Number.isFinite(value) ? String(Number(value.toPrecision(4))) : text;
+}
+
 export function settingOf(spec: RunSpecJson | undefined, name: string): string {
   return settingText((spec as Values | undefined)?.[camelCase(name)]);
 }

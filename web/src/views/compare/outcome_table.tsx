@@ -1,0 +1,154 @@
+// What runs amount to, and the settings in which they differ. The table is the charts' legend as well:
+// hovering a row highlights its line, its box hides it.
+import type { CSSProperties } from 'preact';
+import { type OutcomeKind, outcomes, spreadOf } from '../../compare/outcomes';
+import type { SeedGroup } from '../../compare/seeds';
+import { formatCount, formatValue } from '../../format/format';
+import { differingSettings, settingNames, settingOf, shortSetting } from '../../format/settings';
+import type { RunJson } from '../../gen/normlab/v1/run_pb';
+import type { Live } from '../../state/live';
+import { hoveredRun, selected, toggle } from '../../state/selection';
+import { addressOf } from '../../state/url_state';
+import { StateLabel } from '../shared/state_label';
+import { hidden, toggleHidden } from './comparison';
+
+interface Props {
+  live: Live;
+  runs: readonly RunJson[];
+  /** Rows are these; undefined: each run. */
+  groups: readonly SeedGroup[] | undefined;
+}
+
+// More settings than fit beside the numbers are in the runs' own pages.
+const mostSettings = 6;
+
+export function OutcomeTable({ live, runs, groups }: Props) {
+  const specs = runs.map((run) => run.effectiveSpec);
+  const differing = differingSettings(settingNames(specs), specs)
+    .map(({ name }) => name)
+    .filter((name) => !groups || name !== 'seed');
+  const settings = differing.slice(0, mostSettings);
+  const rows: readonly SeedGroup[] =
+    groups ?? runs.map((run) => ({ key: run.id ?? '', name: run.displayName ?? '', runs: [run] }));
+  return (
+    <section class="outcomes" aria-label="final and extreme values">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col" class="pick">
+              <span class="hidden">drawn</span>
+            </th>
+            <th scope="col">name</th>
+            <th scope="col" class="state-column">
+              state
+            </th>
+            {settings.map((name) => (
+              <th key={name} scope="col" class="number">
+                {name}
+              </th>
+            ))}
+            {outcomes.map(({ name, title, unit }) => (
+              <th key={name} scope="col" class="number" title={unit}>
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <Row key={row.key} live={live} row={row} settings={settings} />
+          ))}
+        </tbody>
+      </table>
+      <p class="secondary">
+        {differing.length === 0 && runs.length > 1 ? 'All settings are the same. ' : ''}
+        {differing.length > settings.length
+          ? `Also differing: ${differing.slice(mostSettings).join(', ')}.`
+          : ''}
+      </p>
+    </section>
+  );
+}
+
+function Row({ live, row, settings }: { live: Live; row: SeedGroup; settings: readonly string[] }) {
+  const ids = row.runs.flatMap(({ id }) => id ?? []);
+  const isSelected = ids.some((id) => selected.value.includes(id));
+  const isDrawn = isSelected && !ids.every((id) => hidden.value.has(id));
+  const first = ids.find((id) => live.looks.value.has(id));
+  const look = first === undefined ? undefined : live.looks.value.get(first);
+  const style = look && isDrawn ? ({ '--run': look.colour } as CSSProperties) : {};
+  const [only] = row.runs;
+  // One that is not read yet is read; one that is here is only hidden.
+  const pick = () => (isSelected ? toggleHidden(ids) : toggle(ids));
+  const hover = (key: string | undefined) => {
+    hoveredRun.value = key;
+  };
+  return (
+    <tr
+      class={isDrawn ? 'run selected' : 'run'}
+      style={style}
+      data-run={row.key}
+      onMouseEnter={() => hover(isDrawn ? row.key : undefined)}
+      onMouseLeave={() => hover(undefined)}
+    >
+      <td class="pick">
+        <input
+          type="checkbox"
+          checked={isDrawn}
+          onChange={pick}
+          onFocus={() => hover(isDrawn ? row.key : undefined)}
+          onBlur={() => hover(undefined)}
+          aria-label={`draw ${row.name}`}
+        />
+      </td>
+      <th scope="row" class="name" title={row.name}>
+        {row.runs.length === 1 && only?.id ? (
+          <a href={addressOf('run', only.id)}>{row.name}</a>
+        ) : (
+          <a href={addressOf('compare', '', { runs: ids.join() })}>{row.name}</a>
+        )}
+      </th>
+      <td>{row.runs.length === 1 ? <StateLabel state={only?.state} /> : statesText(row.runs)}</td>
+      {settings.map((name) => (
+        <td key={name} class="number" title={settingOf(only?.effectiveSpec, name)}>
+          {shortSetting(settingOf(only?.effectiveSpec, name))}
+        </td>
+      ))}
+      {outcomes.map((kind) => (
+        <td key={kind.name} class="number" title={cellTitle(kind, row.runs)}>
+          {cellText(kind, row.runs)}
+        </td>
+      ))}
+    </tr>
+  );
+}
+
+function valueText(kind: OutcomeKind, value: number): string {
+  return kind.name === 'first_bad_step' && Number.isFinite(value)
+    ? `⚡\uFE0E ${formatCount(value)}`
+    : formatValue(value);
+}
+
+function cellText(kind: OutcomeKind, runs: readonly RunJson[]): string {
+  const [only] = runs;
+  if (runs.length === 1 && only) {
+    const value = kind.of(only);
+    return value === undefined ? '' : valueText(kind, value);
+  }
+  const spread = spreadOf(kind, runs);
+  return spread ? valueText(kind, spread.median) : '';
+}
+
+function cellTitle(kind: OutcomeKind, runs: readonly RunJson[]): string {
+  const spread = runs.length > 1 ? spreadOf(kind, runs) : undefined;
+  if (!spread) return kind.unit;
+  const range = `${formatValue(spread.low)} to ${formatValue(spread.high)}`;
+  return `median of ${formatCount(spread.count)} runs, ${range}; ${kind.unit}`;
+}
+
+function statesText(runs: readonly RunJson[]): string {
+  const ended = runs.filter((run) => run.endTime).length;
+  return ended === runs.length
+    ? `${formatCount(ended)} ended`
+    : `${formatCount(ended)} of ${formatCount(runs.length)} ended`;
+}
