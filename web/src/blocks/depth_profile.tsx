@@ -53,8 +53,10 @@ export function DepthProfile(props: Props) {
   return (
     <figure class="chart profile" data-profile={metric.name}>
       <figcaption title={metric.help}>
-        {title}
-        {chosen === undefined ? '' : ` at step ${formatCount(chosen)}`}
+        <span class="title">
+          {title}
+          {chosen === undefined ? '' : ` at step ${formatCount(chosen)}`}
+        </span>
         <TakeAway
           what={title}
           ways={[

@@ -96,8 +96,10 @@ export function Heatmap(props: Props) {
   return (
     <figure class="chart" data-blocks={metric.name}>
       <figcaption title={metric.help}>
-        {props.named ? `${name}: ` : ''}
-        {metric.title} by block and step
+        <span class="title" title={name}>
+          {props.named ? `${name}: ` : ''}
+          {metric.title} by block and step
+        </span>
         <ColourBar scene={scene} />
         <TakeAway
           what={`${metric.title} by block`}

@@ -61,7 +61,7 @@ export function Chart({ id, title, unit, content, cursor, csv, children }: Props
   return (
     <figure class="chart" data-series={id}>
       <figcaption title={unit}>
-        {title}
+        <span class="title">{title}</span>
         <ChartMenu id={id} title={title} plot={() => plot.current} csv={csv} />
       </figcaption>
       {/* The plot is a slider over steps: arrow keys move its cursor. */}

@@ -61,7 +61,10 @@ export function differingSettings(
   });
 }
 
-/** Names of the settings that runs have, as declared, in the order of the first run. */
+/**
+ * Names of the settings that runs have, as declared, in the order of the first run. Of the settings as
+ * somebody gave them: what was chosen; of the effective ones: also what follows from that.
+ */
 export function settingNames(specs: readonly (RunSpecJson | undefined)[]): string[] {
   const names = new Set<string>();
   for (const spec of specs) for (const key of Object.keys(spec ?? {})) names.add(snakeCase(key));

@@ -24,7 +24,9 @@ const mostSettings = 6;
 
 export function OutcomeTable({ live, runs, groups }: Props) {
   const specs = runs.map((run) => run.effectiveSpec);
-  const differing = differingSettings(settingNames(specs), specs)
+  // What follows from other settings would only repeat them.
+  const given = settingNames(runs.map((run) => run.spec));
+  const differing = differingSettings(given, specs)
     .map(({ name }) => name)
     .filter((name) => !groups || name !== 'seed');
   const settings = differing.slice(0, mostSettings);
@@ -61,7 +63,7 @@ export function OutcomeTable({ live, runs, groups }: Props) {
         </tbody>
       </table>
       <p class="secondary">
-        {differing.length === 0 && runs.length > 1 ? 'All settings are the same. ' : ''}
+        {differing.length === 0 && runs.length > 1 && !groups ? 'All settings are the same. ' : ''}
         {differing.length > settings.length
           ? `Also differing: ${differing.slice(mostSettings).join(', ')}.`
           : ''}

@@ -96,7 +96,7 @@ interface ShownProps {
 function Shown({ live, id, experiment, runs }: ShownProps) {
   const preset = presets.value.find((one) => one.name === experiment?.preset);
   const specs = runs.map((run) => run.effectiveSpec);
-  const differing = differingSettings(settingNames(specs), specs);
+  const differing = differingSettings(settingNames(runs.map((run) => run.spec)), specs);
   const unfinished = runs.filter((run) => !run.endTime).length;
   const cancel = async () => {
     try {
