@@ -139,6 +139,25 @@ export function seeCharts(page) {
   });
 }
 
+/**
+ * Before the page is opened: notes when each chart first has a point of every one of its lines, in
+ * milliseconds after the page was asked for, by when the frame after that begins.
+ */
+export function timeCharts(page) {
+  return page.addInitScript(() => {
+    window.firstDrawn = {};
+    addEventListener('drawn', ({ target, detail: plot }) => {
+      const name = target.closest('[data-series]').dataset.series;
+      const lines = plot.data.slice(1);
+      const isWhole = lines.every((values) => values.some((value) => typeof value === 'number'));
+      if (lines.length === 0 || !isWhole || name in window.firstDrawn) return;
+      requestAnimationFrame(() => {
+        window.firstDrawn[name] ??= performance.now();
+      });
+    });
+  });
+}
+
 /** [step, value] of the points of each line as drawn; null is a point that no axis can show. */
 export function drawnPoints(page, series) {
   return page.evaluate((series) => {

@@ -16,6 +16,7 @@ export function MetricChoice({ metric }: { metric: BlockMetric }) {
       <label>
         by block:{' '}
         <select
+          aria-label="quantity by block"
           value={metric.name}
           onChange={(event) => setQuery({ block: event.currentTarget.value })}
         >

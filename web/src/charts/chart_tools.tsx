@@ -25,6 +25,7 @@ export function ChartTools({ board, hasTimes }: Props) {
       <label>
         x{' '}
         <select
+          aria-label="x axis"
           value={look.x}
           onChange={(event) => setLook({ x: modeOf(event.currentTarget.value) })}
         >
@@ -38,6 +39,7 @@ export function ChartTools({ board, hasTimes }: Props) {
       <label>
         y{' '}
         <select
+          aria-label="y axis"
           value={look.y}
           onChange={(event) =>
             setLook({ y: event.currentTarget.value === 'linear' ? 'linear' : 'log' })
@@ -50,6 +52,7 @@ export function ChartTools({ board, hasTimes }: Props) {
       <label title="Exponential moving average: weights fall by half over so many steps">
         smooth{' '}
         <select
+          aria-label="smoothing"
           value={String(look.halfLife)}
           onChange={(event) => setLook({ halfLife: Number(event.currentTarget.value) })}
         >

@@ -64,7 +64,11 @@ export class CurvePlot {
     const now = plot.cursor.idx ?? (by > 0 ? -1 : last + 1);
     const index = Math.min(last, Math.max(0, now + by));
     const left = plot.valToPos(this.content.xs[index] as number, 'x');
-    plot.setCursor({ left, top: plot.cursor.top && plot.cursor.top >= 0 ? plot.cursor.top : 10 });
+    const top = plot.cursor.top && plot.cursor.top >= 0 ? plot.cursor.top : 10;
+    // Told to the other charts as well, which the types do not know of.
+    const setCursor: (at: { left: number; top: number }, fire: boolean, publish: boolean) => void =
+      plot.setCursor;
+    setCursor({ left, top }, true, true);
   }
 
   /** The canvas with all that is drawn, for a picture of it. */

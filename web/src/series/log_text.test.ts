@@ -3,7 +3,7 @@ import { addPiece, keptBytes, noLog, textOf } from './log_text';
 
 function piece(text: string, offset: number, attempt = 1) {
   const bytes = new TextEncoder().encode(text);
-  return { text: btoa(String.fromCharCode(...bytes)), offset, attempt };
+  return { data: btoa(String.fromCharCode(...bytes)), offset: String(offset), attempt };
 }
 
 describe('a log', () => {
@@ -15,8 +15,8 @@ describe('a log', () => {
   it('puts a character together that came in two pieces', () => {
     const euro = new TextEncoder().encode('€');
     const half = (from: number, to: number) => btoa(String.fromCharCode(...euro.slice(from, to)));
-    const first = addPiece(noLog, { text: half(0, 1), offset: 0, attempt: 1 });
-    expect(textOf(addPiece(first, { text: half(1, 3), offset: 1, attempt: 1 }))).toBe('€');
+    const first = addPiece(noLog, { data: half(0, 1), attempt: 1 });
+    expect(textOf(addPiece(first, { data: half(1, 3), offset: '1', attempt: 1 }))).toBe('€');
   });
   it('begins anew with another attempt, and where something was left out', () => {
     const log = addPiece(noLog, piece('old\n', 0));

@@ -1,12 +1,5 @@
 // The end of an attempt's log, put together from pieces of bytes.
-
-/** As GET /api/v1/runs/ID/log answers; `text` is base64, and begins at `offset` of `size` bytes. */
-export interface LogPiece {
-  text?: string;
-  offset?: number | string;
-  size?: number | string;
-  attempt?: number;
-}
+import type { ReadLogResponseJson } from '../gen/normlab/v1/run_service_pb';
 
 export interface LogText {
   attempt: number;
@@ -23,8 +16,8 @@ export const noLog: LogText = { attempt: 0, begin: 0, end: 0, bytes: new Uint8Ar
 export const keptBytes = 256 * 1024;
 
 /** Adds a piece; one of another attempt, or not right behind what is held, begins anew. */
-export function addPiece(held: LogText, piece: LogPiece): LogText {
-  const bytes = fromBase64(piece.text ?? '');
+export function addPiece(held: LogText, piece: ReadLogResponseJson): LogText {
+  const bytes = fromBase64(piece.data ?? '');
   const offset = Number(piece.offset ?? 0);
   const attempt = piece.attempt ?? 0;
   const follows = attempt === held.attempt && offset === held.end;

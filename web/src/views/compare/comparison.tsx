@@ -9,7 +9,7 @@ import type { RunJson } from '../../gen/normlab/v1/run_pb';
 import type { Live } from '../../state/live';
 import { address, setQuery } from '../../state/router';
 import { parseIds } from '../../state/url_state';
-import { useBoard } from '../shared/use_board';
+import { boardSeries, useBoard } from '../shared/use_board';
 import './compare.css';
 import { CompareBlocks } from './compare_blocks';
 import { DifferenceChart } from './difference_chart';
@@ -33,7 +33,7 @@ const seedsTogether = computed(() => address.value.query.seeds === 'median');
 
 /** `runs`: those that are listed. Of them the selected ones that are not hidden are drawn. */
 export function Comparison({ live, runs }: { live: Live; runs: readonly RunJson[] }) {
-  const { board: all, hasTimes } = useBoard(live);
+  const { board: all, hasTimes } = useBoard(live, boardSeries);
   const board = useMemo<Board>(
     () => ({
       ...all,

@@ -83,7 +83,7 @@ function Choice({ label, value, names, set }: ChoiceProps) {
   return (
     <label>
       {label}{' '}
-      <select value={value} onChange={(event) => set(event.currentTarget.value)}>
+      <select aria-label={label} value={value} onChange={(event) => set(event.currentTarget.value)}>
         {names.map((name) => (
           <option key={name} value={name}>
             {name}

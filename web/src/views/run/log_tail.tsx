@@ -2,7 +2,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { formatCount } from '../../format/format';
 import type { RunJson } from '../../gen/normlab/v1/run_pb';
-import { addPiece, type LogPiece, type LogText, noLog, textOf } from '../../series/log_text';
+import type { ReadLogResponseJson } from '../../gen/normlab/v1/run_service_pb';
+import { addPiece, keptBytes, type LogText, noLog, textOf } from '../../series/log_text';
 import type { Live } from '../../state/live';
 
 // Progress is told several times a second.
@@ -94,10 +95,16 @@ async function readOn(
 ): Promise<LogText> {
   let log = held;
   for (;;) {
-    const query = new URLSearchParams({ attempt: String(attempt), offset: String(log.end) });
+    // The first time from the end of the log, and then what has come since.
+    const offset = log === noLog ? -keptBytes : log.end;
+    const query = new URLSearchParams({
+      attempt: String(attempt),
+      offset: String(offset),
+      max_bytes: String(keptBytes),
+    });
     const path = `/runs/${encodeURIComponent(id)}/log?${query}`;
-    const piece = await live.client.call<LogPiece>('GET', path, undefined, signal);
+    const piece = await live.client.call<ReadLogResponseJson>('GET', path, undefined, signal);
     log = addPiece(log, piece);
-    if (!piece.text || log.end >= Number(piece.size ?? 0)) return { ...log, attempt };
+    if (!piece.data || log.end >= Number(piece.size ?? 0)) return { ...log, attempt };
   }
 }

@@ -21,6 +21,9 @@ export const moreSeries = [
 
 const maxPoints = 2000;
 
+/** What the board itself needs of them. */
+export const boardSeries = ['step_milliseconds', 'spike'] as const;
+
 export interface ViewBoard {
   board: Board;
   /** Has `moreSeries`. */
@@ -28,8 +31,9 @@ export interface ViewBoard {
   hasTimes: boolean;
 }
 
-export function useBoard(live: Live): ViewBoard {
-  const more = useFollower(live, moreSeries, maxPoints, live.drawn.value);
+/** `names`: which of `moreSeries` are wanted. */
+export function useBoard(live: Live, names: readonly string[] = moreSeries): ViewBoard {
+  const more = useFollower(live, names, maxPoints, live.drawn.value);
   const board = useMemo(() => boardOf(live, more), [live, more]);
   useEffect(() => {
     const stops = [keepDetail(board), keepDetail(board, more)];
