@@ -34,6 +34,7 @@ export async function openBrowser({ netLog, ...options } = {}) {
     ],
     ...options,
   });
+  if (process.env.NORMLAB_PAGE) await servePage(context, process.env.NORMLAB_PAGE);
   return {
     context,
     async newPage() {
@@ -57,6 +58,21 @@ export async function openBrowser({ netLog, ...options } = {}) {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+// Instead of the page in the server, one that was just built (`vite build --outDir FOLDER`): for whoever
+// works on the page and does not want to link the server each time.
+function servePage(context, folder) {
+  const isPage = ({ pathname }) => pathname === '/' || pathname.startsWith('/assets/');
+  return context.route(isPage, async (route) => {
+    const { pathname } = new URL(route.request().url());
+    const headers = (await route.fetch({ url: new URL('/', route.request().url()).href })).headers();
+    const policy = headers['content-security-policy'];
+    await route.fulfill({
+      path: join(folder, pathname === '/' ? 'index.html' : pathname),
+      headers: { 'Content-Security-Policy': policy },
+    });
+  });
 }
 
 /**

@@ -205,7 +205,7 @@ test('axes, smoothing and tokens are in the address and in the picture', async (
   const all = readFileSync(await (await waiting).path(), 'utf8')
     .trim()
     .split('\n');
-  assert.equal(all[0], 'run,step,gradient_norm,learning_rate,loss');
+  assert.equal(all[0], 'run,step,loss,gradient_norm,learning_rate');
   assert.equal(all.length, 101);
   assert.deepEqual(page.faults, []);
   await page.close();
