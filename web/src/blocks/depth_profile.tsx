@@ -9,7 +9,9 @@ import { yTick } from '../charts/tick_text';
 import { formatCount, formatValue } from '../format/format';
 import { csvOf } from '../series/csv';
 import { hoveredRun } from '../state/selection';
+import { theme } from '../state/theme';
 import './blocks.css';
+import { margins } from './draw_heatmap';
 import { colourRange, type Profile } from './grid';
 import type { BlockMetric } from './metrics';
 import { useSize } from './use_size';
@@ -33,8 +35,6 @@ interface Props {
   step: number | undefined;
   onStep(step: number | undefined): void;
 }
-
-const margins = { left: 52, right: 12, top: 8, bottom: 28 };
 
 export function DepthProfile(props: Props) {
   const { metric, lines, labels, steps } = props;
@@ -66,6 +66,7 @@ export function DepthProfile(props: Props) {
         />
       </figcaption>
       <div ref={box} class="plot">
+        {steps.length > 0 ? null : <p class="empty secondary">{notMeasured(metric)}</p>}
         <svg
           ref={svg}
           width={size.width}
@@ -73,7 +74,7 @@ export function DepthProfile(props: Props) {
           role="img"
           aria-label={`${title}: ${lines.map(describe).join('; ')}`}
         >
-          <Drawing {...props} {...size} labels={labels} />
+          {steps.length > 0 ? <Drawing {...props} {...size} labels={labels} /> : null}
         </svg>
       </div>
       <div class="slider">
@@ -121,6 +122,7 @@ function Drawing(props: Props & { width: number; height: number }) {
   const ticks =
     metric.scale === 'log' ? logTicks(low, high) : linearTicks(low, high, (height - 36) / 45);
   const each = Math.max(1, Math.ceil((labels.length * 26) / (inside.right - inside.left)));
+  theme.value; // the colours of the page follow it
   const style = getComputedStyle(document.documentElement);
   const secondary = style.getPropertyValue('--secondary').trim();
   const grid = style.getPropertyValue('--line').trim();
@@ -183,6 +185,13 @@ function Line({ line, x, y, isLog }: LineProps) {
       )}
     </g>
   );
+}
+
+/** Why there is nothing to see, and what to do about it. */
+export function notMeasured({ probe }: BlockMetric): string {
+  return probe
+    ? 'not measured: ask a running run for a probe, or set probe_every'
+    : 'not measured: diagnose_every is off, or no such step has come';
 }
 
 // For readers of the screen: how tilted it is.

@@ -1,13 +1,14 @@
 // Draws a grid of blocks and steps on a canvas. The margins are those of the charts (plot_options.ts), so
 // that a step is at the same place in all of them.
 import { linearTicks } from '../charts/axes';
+import { rightMargin } from '../charts/plot_options';
 import { xTick } from '../charts/tick_text';
 import type { XMode, XScale } from '../series/x_axis';
 import { type BlockGrid, type ColourRange, colourShare } from './grid';
 import type { Block } from './metrics';
 import { brokenColour, hex, offScaleColour, viridis } from './viridis';
 
-export const margins = { left: 52, right: 12, top: 8, bottom: 28 };
+export const margins = { left: 52, right: rightMargin, top: 8, bottom: 28 };
 
 export interface HeatmapScene {
   grid: BlockGrid;

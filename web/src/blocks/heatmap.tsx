@@ -11,6 +11,7 @@ import type { CurveSet } from '../state/curve_set';
 import { cursorStep } from '../state/selection';
 import { theme } from '../state/theme';
 import './blocks.css';
+import { notMeasured } from './depth_profile';
 import { drawHeatmap, type HeatmapScene, placeAt, plotBox } from './draw_heatmap';
 import { type BlockCurve, blockGrid, type ColourRange, colourRange, columnAt } from './grid';
 import { type Block, type BlockMetric, seriesOf } from './metrics';
@@ -100,7 +101,7 @@ export function Heatmap(props: Props) {
           {props.named ? `${name}: ` : ''}
           {metric.title} by block and step
         </span>
-        <ColourBar scene={scene} />
+        {scene.grid.steps.length > 0 ? <ColourBar scene={scene} /> : null}
         <TakeAway
           what={`${metric.title} by block`}
           ways={[
@@ -234,9 +235,7 @@ function noteOf({ curves, run, metric, blocks }: Props, scene: HeatmapScene): st
   if (problem) return `could not be read: ${problem}; trying again`;
   if (scene.grid.steps.length === 0) {
     if (curves.loading(run)) return 'reading…';
-    return metric.probe
-      ? 'not measured: ask for a probe, or set probe_every'
-      : 'not measured: diagnose_every is off, or no such step has come';
+    return notMeasured(metric);
   }
   const { offScale, nonFinite } = scene.colours;
   const parts = [`${blocks.length} blocks × ${formatCount(scene.grid.steps.length)} steps`];

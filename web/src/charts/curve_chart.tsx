@@ -1,6 +1,7 @@
 // A chart of one series of all runs of a board.
 import { computed } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
+import { stateLook } from '../format/state';
 import { csvOf } from '../series/csv';
 import type { Series } from '../state/curve';
 import type { CurveSet } from '../state/curve_set';
@@ -93,11 +94,11 @@ function Note({ board, series }: { board: Board; series: string }) {
       series: shown[index]?.drawn,
     })),
   );
-  const inside = shown.flatMap((one) => one?.inside ?? []);
+  const inside = shown.flatMap((one) => (one?.inside?.total ? one.inside : []));
   const text = problem
     ? `could not be read: ${problem}; trying again`
     : pointNote(inside, board.look.value.y) ||
-      (waiting ? 'reading…' : runs.length > 0 ? 'no points yet' : '');
+      (waiting ? 'reading…' : runs.length > 0 ? noPointsText(board, runs) : '');
   return (
     <div class="note">
       <span class="here" title={here}>
@@ -108,6 +109,11 @@ function Note({ board, series }: { board: Board; series: string }) {
       </span>
     </div>
   );
+}
+
+function noPointsText({ live }: Board, runs: readonly string[]): string {
+  const ended = runs.every((run) => stateLook(live.runs.get(run)?.state).ended);
+  return ended ? 'no points' : 'no points yet';
 }
 
 function csv({ live, curves, runs }: Board, series: string): string {

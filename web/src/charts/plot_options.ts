@@ -16,6 +16,9 @@ interface Chart {
   draw(plot: uPlot): void;
 }
 
+/** Room for half of the last label. */
+export const rightMargin = 24;
+
 const noRange: [number, number] = [0.1, 10];
 const font = '11px system-ui, sans-serif';
 
@@ -35,7 +38,7 @@ export function plotOptions(chart: Chart): uPlot.Options {
   return {
     width: Math.max(50, chart.size.width),
     height: Math.max(50, chart.size.height),
-    padding: [8, 12, 0, 0],
+    padding: [8, rightMargin, 0, 0],
     legend: { show: false },
     focus: { alpha: 0.3 },
     cursor: cursorOptions(chart),

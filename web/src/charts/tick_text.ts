@@ -12,9 +12,15 @@ export function xTick(x: number, mode: XMode): string {
 /** Decades as 0.01, 1, 100; far ones as 1e-6. */
 export function yTick(value: number): string {
   const size = Math.abs(value);
-  if (size === 0 || (size >= 1e-4 && size < 1e5)) {
-    const text = String(Number(value.toPrecision(3)));
-    return (size >= 10_000 ? formatCount(value) : text).replace('-', '−');
+  if (size === 0 || (size >= 1e-4 && size < 1e4)) {
+    return String(Number(value.toPrecision(3))).replace('-', '−');
+  }
+  if (size >= 1e4 && size < 1e15) {
+    // 150k, and not 150.00 k
+    const text = formatLarge(size)
+      .replace(/(\.\d*?)0+(?= )/, '$1')
+      .replace(/\.?(?= )/, '');
+    return `${value < 0 ? '−' : ''}${text.replace(' ', '')}`;
   }
   return formatValue(value).replace(/\.?0*e/, 'e');
 }

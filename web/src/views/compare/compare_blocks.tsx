@@ -80,7 +80,7 @@ function Pictures({ live, board, curves, metric, blocks }: PicturesProps) {
         step={at}
         onStep={choose}
       />
-      {drawn.slice(0, mostHeatmaps).map((run) => (
+      {drawn.slice(0, steps.length > 0 ? mostHeatmaps : 0).map((run) => (
         <Heatmap
           key={run}
           board={board}
