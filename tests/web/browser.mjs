@@ -66,7 +66,9 @@ function servePage(context, folder) {
   const isPage = ({ pathname }) => pathname === '/' || pathname.startsWith('/assets/');
   return context.route(isPage, async (route) => {
     const { pathname } = new URL(route.request().url());
-    const headers = (await route.fetch({ url: new URL('/', route.request().url()).href })).headers();
+    const headers = (
+      await route.fetch({ url: new URL('/', route.request().url()).href })
+    ).headers();
     const policy = headers['content-security-policy'];
     await route.fulfill({
       path: join(folder, pathname === '/' ? 'index.html' : pathname),

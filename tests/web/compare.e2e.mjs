@@ -1,6 +1,6 @@
 // Runs beside each other, and experiments, at the real server with scripted trainers:
 //   NORMLABD=… NORMLAB=… node compare.e2e.mjs ARTEFACTS [STEPS] [BOUND]
-// Twenty runs of STEPS steps (default 2,000) are opened in one picture. With a BOUND in milliseconds the
+// Twenty runs of STEPS steps (default 10,000) are opened in one picture. With a BOUND in milliseconds the
 // page must show them sooner; without, the time is only printed, since a busy machine says nothing.
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import test, { after, before } from 'node:test';
 import { drawnPoints, openBrowser, seeCharts, timeCharts, until } from './browser.mjs';
 import { RealServer } from './real_server.mjs';
 
-const [artefacts, longSteps = '2000', bound] = process.argv.slice(2);
+const [artefacts, longSteps = '10000', bound] = process.argv.slice(2);
 mkdirSync(artefacts, { recursive: true });
 const steps = Number(longSteps);
 

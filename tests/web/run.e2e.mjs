@@ -1,6 +1,6 @@
 // The view of one run, at the real server:
 //   NORMLABD=… NORMLAB=… node run.e2e.mjs ARTEFACTS [STEPS] [BOUND]
-// A run of STEPS steps (default 100,000) is opened. With a BOUND in milliseconds the page must show
+// A run of STEPS steps (default 1,000,000) is opened. With a BOUND in milliseconds the page must show
 // it sooner; without, the time is only printed, since a busy machine says nothing.
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import test, { after, before } from 'node:test';
 import { drawnPoints, openBrowser, seeCharts, timeCharts, until } from './browser.mjs';
 import { RealServer } from './real_server.mjs';
 
-const [artefacts, longSteps = '100000', bound] = process.argv.slice(2);
+const [artefacts, longSteps = '1000000', bound] = process.argv.slice(2);
 mkdirSync(artefacts, { recursive: true });
 
 const steps = Number(longSteps);
@@ -67,7 +67,7 @@ test('a long run is soon there, with its spike, and a zoom has every point', asy
 
   assert.match(await corner(page), /points, [\d,]+ drawn, extremes kept/);
   const [line] = await drawnPoints(page, 'loss');
-  assert.equal(new Map(line).get(spike), 400 / spike, 'the spike is one of the points drawn');
+  assert.equal(new Map(line).get(spike), 100 * (4 / spike), 'the spike is one of the points drawn');
   const pixels = await page.evaluate(
     ({ spike, value }) => {
       const plot = window.charts.loss;
@@ -84,7 +84,7 @@ test('a long run is soon there, with its spike, and a zoom has every point', asy
       for (let index = 3; index < data.length; index += 4) if (data[index] > 100) drawn++;
       return drawn;
     },
-    { spike, value: 400 / spike },
+    { spike, value: 100 * (4 / spike) },
   );
   assert.ok(pixels > 20, `the spike is ${pixels} pixels of the picture`);
   await page.screenshot({ path: join(artefacts, 'run_long.png') });
@@ -277,7 +277,7 @@ test('blocks, settings and log of a run that really trains', async () => {
   assert.ok((await dots())[2].startsWith('small <b>model</b>, block 3: '), (await dots())[2]);
   const heatmap = page.locator('[data-blocks="gradient_norm"] .plot');
   const box = await heatmap.boundingBox();
-  await heatmap.click({ position: { x: box.width - 14, y: 20 } });
+  await heatmap.click({ position: { x: box.width - 28, y: 20 } });
   await until('the last step', async () => page.url().includes('at=60'));
 
   await page.getByLabel('quantity by block').selectOption('jacobian_gain');

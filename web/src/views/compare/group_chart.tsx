@@ -91,5 +91,6 @@ function contentOf(board: Board, groups: readonly GroupBand[]): PlotContent {
 function noteOf(groups: readonly SeedGroup[]): string {
   const most = Math.max(0, ...groups.map(({ runs }) => runs.length));
   const band = most >= 5 ? 'band: quartiles' : 'band: lowest to highest';
-  return `${formatCount(groups.length)} groups, up to ${formatCount(most)} seeds, ${band}`;
+  const many = groups.length === 1 ? 'group' : 'groups';
+  return `${formatCount(groups.length)} ${many}, up to ${formatCount(most)} seeds, ${band}`;
 }
