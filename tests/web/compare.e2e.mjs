@@ -150,6 +150,16 @@ test('seeds are one line with a band, and two runs have a difference', async () 
     difference,
     difference.map(([step]) => [step, step - 4 / step]),
   );
+  const names = () => page.locator('.outcomes tbody th').allTextContents();
+  const sort = page.getByRole('button', { name: 'final loss' });
+  await sort.click();
+  await until('rising', async () => (await names()).at(-1) === 'seeds · seed 12');
+  await sort.click();
+  await until('falling', async () => (await names())[0] === 'seeds · seed 12');
+  assert.ok(page.url().includes('sort=-final_loss'), page.url());
+  await sort.click();
+  await until('as before', async () => (await names())[0] === 'seeds · seed 11');
+
   await page.getByLabel('seeds as median with band').check();
   await until(
     'a band',

@@ -43,6 +43,16 @@ async function open(server, hash) {
 }
 const corner = (page, series = 'loss') =>
   page.locator(`[data-series="${series}"] .points`).textContent();
+const pngBegin = Buffer.from([0x89, 0x50, 0x4e, 0x47]);
+
+/** What the menu of a chart gives. */
+async function download(page, title, kind) {
+  const waiting = page.waitForEvent('download');
+  await page.getByRole('button', { name: `download ${title}` }).click();
+  await page.getByRole('button', { name: kind, exact: true }).click();
+  const file = await waiting;
+  return { name: file.suggestedFilename(), content: readFileSync(await file.path()) };
+}
 const go = (page, hash) =>
   page.evaluate((to) => {
     location.hash = to;
@@ -181,13 +191,7 @@ test('axes, smoothing and tokens are in the address and in the picture', async (
   await until('one line', async () => (await drawnPoints(page, 'loss')).length === 1);
   await page.screenshot({ path: join(artefacts, 'run_tokens.png') });
 
-  const take = async (name) => {
-    const waiting = page.waitForEvent('download');
-    await page.getByRole('button', { name: 'download loss (linear)' }).click();
-    await page.getByRole('button', { name, exact: true }).click();
-    const file = await waiting;
-    return { name: file.suggestedFilename(), content: readFileSync(await file.path()) };
-  };
+  const take = (kind) => download(page, 'loss (linear)', kind);
   const csv = await take('CSV');
   assert.equal(csv.name, 'loss.csv');
   const rows = csv.content.toString().trim().split('\n');
@@ -197,7 +201,7 @@ test('axes, smoothing and tokens are in the address and in the picture', async (
   const svg = (await take('SVG')).content.toString();
   assert.ok(svg.startsWith('<svg xmlns='), svg.slice(0, 60));
   const png = (await take('PNG')).content;
-  assert.deepEqual([...png.subarray(0, 4)], [0x89, 0x50, 0x4e, 0x47]);
+  assert.deepEqual(png.subarray(0, 4), pngBegin);
 
   const waiting = page.waitForEvent('download');
   await page.getByRole('button', { name: 'export this run' }).click();
@@ -279,6 +283,16 @@ test('blocks, settings and log of a run that really trains', async () => {
   const box = await heatmap.boundingBox();
   await heatmap.click({ position: { x: box.width - 28, y: 20 } });
   await until('the last step', async () => page.url().includes('at=60'));
+
+  for (const title of ['gradient norm by block', 'gradient norm over blocks']) {
+    const png = await download(page, title, 'PNG');
+    assert.deepEqual(png.content.subarray(0, 4), pngBegin);
+    assert.ok(png.content.length > 3_000, `${title}: a picture of ${png.content.length} bytes`);
+    const svg = (await download(page, title, 'SVG')).content.toString();
+    assert.match(svg, /^<svg .*<\/svg>\s*$/s);
+    const csv = (await download(page, title, 'CSV')).content.toString();
+    assert.match(csv, /^run,.*gradient_norm\nsmall <b>model<\/b>,/);
+  }
 
   await page.getByLabel('quantity by block').selectOption('jacobian_gain');
   await until('probes', async () =>

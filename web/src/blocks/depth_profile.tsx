@@ -3,7 +3,7 @@
 import { useRef } from 'preact/hooks';
 import { linearRange, linearTicks, logRange, logTicks } from '../charts/axes';
 import { TakeAway } from '../charts/chart_menu';
-import { download, fileName } from '../charts/download';
+import { download, fileName, picture, rastered, svgText } from '../charts/download';
 import type { LineLook } from '../charts/palette';
 import { yTick } from '../charts/tick_text';
 import { formatCount, formatValue } from '../format/format';
@@ -43,7 +43,13 @@ export function DepthProfile(props: Props) {
   const title = `${metric.title} over blocks`;
   const name = fileName(metric.name, 'profile', String(props.step ?? ''));
   const saveSvg = () => {
-    if (svg.current) download(`${name}.svg`, standAlone(svg.current), 'image/svg+xml');
+    if (svg.current) download(`${name}.svg`, svgText(svg.current), 'image/svg+xml');
+  };
+  const savePng = async () => {
+    if (!svg.current) return;
+    const canvas = await rastered(svgText(svg.current), size.width, size.height);
+    const style = getComputedStyle(document.documentElement);
+    download(`${name}.png`, await picture(canvas, title, style), 'image/png');
   };
   const index = Math.max(
     0,
@@ -60,6 +66,7 @@ export function DepthProfile(props: Props) {
         <TakeAway
           what={title}
           ways={[
+            ['PNG', savePng],
             ['SVG', saveSvg],
             ['CSV', () => download(`${name}.csv`, csvOfLines(props), 'text/csv')],
           ]}
@@ -208,10 +215,4 @@ function csvOfLines({ lines, metric }: Props): string {
       (profile?.values ?? []).map((value, block) => [name, profile?.step, block + 1, value]),
     ),
   );
-}
-
-function standAlone(svg: SVGSVGElement): string {
-  const copy = svg.cloneNode(true) as SVGSVGElement;
-  copy.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
-  return new XMLSerializer().serializeToString(copy);
 }

@@ -2,6 +2,7 @@
 // that a step is at the same place in all of them.
 import { linearTicks } from '../charts/axes';
 import { rightMargin } from '../charts/plot_options';
+import type { Pen } from '../charts/svg_pen';
 import { xTick } from '../charts/tick_text';
 import type { XMode, XScale } from '../series/x_axis';
 import { type BlockGrid, type ColourRange, colourShare } from './grid';
@@ -33,7 +34,7 @@ export function colourOf(value: number, scene: Pick<HeatmapScene, 'colours' | 's
 }
 
 export function drawHeatmap(
-  context: CanvasRenderingContext2D,
+  context: Pen,
   width: number,
   height: number,
   scene: HeatmapScene,
@@ -65,7 +66,7 @@ export function plotBox(width: number, height: number) {
 }
 export type Box = ReturnType<typeof plotBox>;
 
-function drawCells(context: CanvasRenderingContext2D, box: Box, scene: HeatmapScene): void {
+function drawCells(context: Pen, box: Box, scene: HeatmapScene): void {
   const { grid } = scene;
   const edges = columnEdges(scene).map((x) =>
     Math.round(box.left + box.width * Math.min(1, Math.max(0, share(x, scene.range)))),
@@ -93,11 +94,7 @@ function columnEdges({ grid, xScale }: HeatmapScene): number[] {
   return [Math.min(first, 2 * first - (edges[0] ?? first + 0.5)), ...edges, last + half];
 }
 
-function drawBlockLabels(
-  context: CanvasRenderingContext2D,
-  box: Box,
-  blocks: readonly Block[],
-): void {
+function drawBlockLabels(context: Pen, box: Box, blocks: readonly Block[]): void {
   const each = Math.max(1, Math.ceil((13 * blocks.length) / box.height));
   context.textAlign = 'right';
   context.textBaseline = 'middle';

@@ -1,9 +1,10 @@
 // Blocks over steps, with the input at the bottom: where in the network something happens, and when.
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { type Signal, useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
 import { type Board, stepsShown, xRange } from '../charts/board';
 import { TakeAway } from '../charts/chart_menu';
 import { download, fileName, picture } from '../charts/download';
-import { yTick } from '../charts/tick_text';
+import { SvgPen } from '../charts/svg_pen';
 import { formatCount, formatValue } from '../format/format';
 import { csvOf } from '../series/csv';
 import { needsDetail } from '../series/zoomed';
@@ -12,11 +13,16 @@ import { cursorStep } from '../state/selection';
 import { theme } from '../state/theme';
 import './blocks.css';
 import { notMeasured } from './depth_profile';
-import { drawHeatmap, type HeatmapScene, placeAt, plotBox } from './draw_heatmap';
+import { drawHeatmap, type HeatmapScene, type Ink, placeAt } from './draw_heatmap';
 import { type BlockCurve, blockGrid, type ColourRange, colourRange, columnAt } from './grid';
+import { ColourBar, CursorLine } from './heatmap_parts';
 import { type Block, type BlockMetric, seriesOf } from './metrics';
 import { useSize } from './use_size';
-import { hex, viridis } from './viridis';
+
+interface Place {
+  row: number;
+  step: number;
+}
 
 interface Props {
   board: Board;
@@ -54,7 +60,8 @@ export function Heatmap(props: Props) {
   const name = board.live.runs.peek(run)?.displayName ?? run;
   const [box, size] = useSize<HTMLDivElement>();
   const canvas = useRef<HTMLCanvasElement>(null);
-  const [here, setHere] = useState<{ row: number; step: number }>();
+  // Not a state of this component, which is costly to render.
+  const here = useSignal<Place | undefined>(undefined);
   curves.depend();
   const scene = sceneOf(props, size.width);
   const shade = theme.value;
@@ -66,11 +73,11 @@ export function Heatmap(props: Props) {
     placeAt(event.offsetX, event.offsetY, size.width, size.height, scene);
   const move = (event: MouseEvent) => {
     const place = at(event);
-    setHere(place);
+    here.value = place;
     cursorStep.value = place?.step;
   };
   const leave = () => {
-    setHere(undefined);
+    here.value = undefined;
     cursorStep.value = undefined;
   };
   const click = (event: MouseEvent) => {
@@ -86,14 +93,21 @@ export function Heatmap(props: Props) {
     const now = columnAt(scene.grid, props.step ?? Number.POSITIVE_INFINITY);
     props.onStep(steps[Math.min(steps.length - 1, Math.max(0, now + by))] as number);
   };
-  const text = here ? cellText(scene, metric, here.row, here.step) : '';
+  const title = `${metric.title} by block: ${name}`;
+  const file = fileName(metric.name, 'blocks');
   const png = async () => {
     if (!canvas.current) return;
     const style = getComputedStyle(document.documentElement);
-    const blob = await picture(canvas.current, `${metric.title} by block: ${name}`, style);
-    download(`${fileName(metric.name, 'blocks')}.png`, blob, 'image/png');
+    download(`${file}.png`, await picture(canvas.current, title, style), 'image/png');
   };
-  const csv = () => download(`${fileName(metric.name, 'blocks')}.csv`, cells(props), 'text/csv');
+  const svg = () => {
+    const { width, height } = size;
+    const pen = new SvgPen();
+    drawHeatmap(pen, width, height, scene, inkOfPage());
+    const text = pen.file(title, width, height, pageColour('--text'), pageColour('--background'));
+    download(`${file}.svg`, text, 'image/svg+xml');
+  };
+  const csv = () => download(`${file}.csv`, cells(props), 'text/csv');
   return (
     <figure class="chart" data-blocks={metric.name}>
       <figcaption title={metric.help}>
@@ -106,6 +120,7 @@ export function Heatmap(props: Props) {
           what={`${metric.title} by block`}
           ways={[
             ['PNG', png],
+            ['SVG', svg],
             ['CSV', csv],
           ]}
         />
@@ -133,7 +148,7 @@ export function Heatmap(props: Props) {
         <CursorLine board={board} run={run} size={size} step={props.step} />
       </div>
       <div class="note">
-        <span class="here">{text || 'block'}</span>
+        <Here here={here} scene={scene} metric={metric} />
         <span class="points">{noteOf(props, scene)}</span>
       </div>
     </figure>
@@ -172,55 +187,31 @@ function paint(
   canvas.height = size.height * ratio;
   const context = canvas.getContext('2d');
   if (!context) return;
-  const style = getComputedStyle(document.documentElement);
-  const colour = (name: string) => style.getPropertyValue(name).trim();
   context.scale(ratio, ratio);
-  drawHeatmap(context, size.width, size.height, scene, {
-    text: colour('--secondary'),
-    line: colour('--line'),
-  });
+  drawHeatmap(context, size.width, size.height, scene, inkOfPage());
   canvas.dispatchEvent(new CustomEvent('painted', { detail: scene, bubbles: true }));
 }
 
-function CursorLine({
-  board,
-  run,
-  size,
-  step,
-}: Pick<Props, 'board' | 'run' | 'step'> & { size: { width: number; height: number } }) {
-  const [from, to] = xRange(board);
-  const box = plotBox(size.width, size.height);
-  const at = (where: number) =>
-    box.left + (box.width * (board.scaleOf(run).of(where) - from)) / (to - from);
-  const lines = [
-    ['profile', step],
-    ['cursor', cursorStep.value],
-  ] as const;
-  return (
-    <>
-      {lines.map(([kind, where]) => {
-        const left = where === undefined ? -1 : at(where);
-        if (left < box.left || left > box.left + box.width) return null;
-        const style = { left: `${left}px`, top: `${box.top}px`, height: `${box.height}px` };
-        return <i key={kind} class={`line ${kind}`} style={style} />;
-      })}
-    </>
-  );
+interface HereProps {
+  here: Signal<Place | undefined>;
+  scene: HeatmapScene;
+  metric: BlockMetric;
 }
 
-function ColourBar({ scene }: { scene: HeatmapScene }) {
-  const stops = Array.from({ length: 9 }, (_, index) => hex(viridis(index / 8)));
-  const style = { background: `linear-gradient(to right, ${stops.join()})` };
-  return (
-    <span class="colours" title={`${scene.scale} colour scale`}>
-      {yTick(scene.colours.low)}
-      <i style={style} />
-      {yTick(scene.colours.high)} <span class="secondary">{scene.scale}</span>
-    </span>
-  );
+function Here({ here, scene, metric }: HereProps) {
+  const place = here.value;
+  return <span class="here">{(place && cellText(scene, metric, place)) || 'block'}</span>;
 }
 
-function cellText(scene: HeatmapScene, metric: BlockMetric, row: number, step: number): string {
+function pageColour(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function inkOfPage(): Ink {
+  return { text: pageColour('--secondary'), line: pageColour('--line') };
+}
+
+function cellText(scene: HeatmapScene, metric: BlockMetric, { row, step }: Place): string {
   const block = scene.blocks[row];
   const column = columnAt(scene.grid, step);
   if (!block || column < 0) return '';

@@ -22,6 +22,26 @@ export function fileName(...parts: string[]): string {
   );
 }
 
+/** An SVG element as a text that stands alone. */
+export function svgText(svg: SVGSVGElement): string {
+  const copy = svg.cloneNode(true) as SVGSVGElement;
+  copy.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
+  return new XMLSerializer().serializeToString(copy);
+}
+
+/** The same as pixels of the screen. */
+export async function rastered(svg: string, width: number, height: number) {
+  const image = new Image(width, height);
+  // Not a blob's address, which the page's policy does not allow for pictures.
+  image.src = `data:image/svg+xml,${encodeURIComponent(svg)}`;
+  await image.decode();
+  const canvas = document.createElement('canvas');
+  canvas.width = width * devicePixelRatio;
+  canvas.height = height * devicePixelRatio;
+  canvas.getContext('2d')?.drawImage(image, 0, 0, canvas.width, canvas.height);
+  return canvas;
+}
+
 /** A picture of a canvas on the page's background, with a title above. */
 export async function picture(
   canvas: HTMLCanvasElement,

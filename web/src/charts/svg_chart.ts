@@ -1,6 +1,7 @@
 // A chart as an SVG text: the same lines, axes and marks that uPlot draws on its canvas.
 import { linearRange, linearTicks, logRange, logTicks } from './axes';
 import type { PlotContent, PlotLine } from './plot_content';
+import { escaped } from './svg_text';
 import { xTick, yTick } from './tick_text';
 
 export interface SvgColours {
@@ -152,13 +153,6 @@ function lineMarks({ look, marks, spikes, badX }: PlotLine, scale: Scales): stri
 
 function text(x: number, y: number, content: string, colour: string, more = ''): string {
   return `<text x="${x}" y="${y}" fill="${colour}" ${more}>${escaped(content)}</text>`;
-}
-
-/** Text as it stands in XML, which has no control characters at all. */
-export function escaped(content: string): string {
-  const names: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
-  const printable = [...content].filter((one) => one >= ' ' && one !== '\x7f').join('');
-  return printable.replace(/[&<>"]/g, (one) => names[one] as string);
 }
 
 function dash(pattern: number[] | undefined): string {

@@ -1,5 +1,6 @@
 // What runs amount to, and the settings in which they differ. The table is the charts' legend as well:
 // hovering a row highlights its line, its box hides it.
+import { computed } from '@preact/signals';
 import type { CSSProperties } from 'preact';
 import { type OutcomeKind, outcomes, spreadOf } from '../../compare/outcomes';
 import type { SeedGroup } from '../../compare/seeds';
@@ -7,6 +8,7 @@ import { formatCount, formatValue } from '../../format/format';
 import { differingSettings, settingNames, settingOf, shortSetting } from '../../format/settings';
 import type { RunJson } from '../../gen/normlab/v1/run_pb';
 import type { Live } from '../../state/live';
+import { address, setQuery } from '../../state/router';
 import { hoveredRun, selected, toggle } from '../../state/selection';
 import { addressOf } from '../../state/url_state';
 import { StateLabel } from '../shared/state_label';
@@ -49,15 +51,13 @@ export function OutcomeTable({ live, runs, groups }: Props) {
                 {name}
               </th>
             ))}
-            {outcomes.map(({ name, title, unit }) => (
-              <th key={name} scope="col" class="number" title={unit}>
-                {title}
-              </th>
+            {outcomes.map((kind) => (
+              <SortHead key={kind.name} kind={kind} />
             ))}
           </tr>
         </thead>
         <tbody>
-          {rows.map((row) => (
+          {sorted(rows).map((row) => (
             <Row key={row.key} live={live} row={row} settings={settings} />
           ))}
         </tbody>
@@ -70,6 +70,45 @@ export function OutcomeTable({ live, runs, groups }: Props) {
       </p>
     </section>
   );
+}
+
+/** sort=final_loss or sort=-final_loss, the largest first; else in the order of the address. */
+const order = computed(() => {
+  const text = address.value.query.sort ?? '';
+  const kind = outcomes.find(({ name }) => name === text.replace(/^-/, ''));
+  return kind && { kind, falls: text.startsWith('-') };
+});
+
+function SortHead({ kind }: { kind: OutcomeKind }) {
+  const now = order.value?.kind === kind ? order.value : undefined;
+  // Rising, falling, not at all.
+  const next = !now ? kind.name : now.falls ? undefined : `-${kind.name}`;
+  return (
+    <th
+      scope="col"
+      class="number"
+      title={kind.unit}
+      aria-sort={!now ? 'none' : now.falls ? 'descending' : 'ascending'}
+    >
+      <button type="button" class="sort" onClick={() => setQuery({ sort: next })}>
+        {kind.title}
+        {!now ? '' : now.falls ? ' ▾' : ' ▴'}
+      </button>
+    </th>
+  );
+}
+
+// Rows without a value come last.
+function sorted(rows: readonly SeedGroup[]): readonly SeedGroup[] {
+  const by = order.value;
+  if (!by) return rows;
+  const value = ({ runs }: SeedGroup) => spreadOf(by.kind, runs)?.median;
+  return [...rows].sort((a, b) => {
+    const [x, y] = [value(a), value(b)];
+    if (x === undefined || y === undefined)
+      return Number(x === undefined) - Number(y === undefined);
+    return x === y ? 0 : x < y !== by.falls ? -1 : 1;
+  });
 }
 
 function Row({ live, row, settings }: { live: Live; row: SeedGroup; settings: readonly string[] }) {

@@ -10,6 +10,7 @@ import {
 } from '../../format/format';
 import { type DeclaredSetting, settingRows } from '../../format/settings';
 import type { RunJson } from '../../gen/normlab/v1/run_pb';
+import { abandonedParts } from '../../state/lineage';
 import type { Live } from '../../state/live';
 import { TimeText } from '../shared/quantity';
 import { sayProblem } from '../shared/said';
@@ -126,6 +127,7 @@ export function Settings({ live, run }: { live: Live; run: RunJson }) {
 
 export function Attempts({ run }: { run: RunJson }) {
   const attempts = [...(run.attempts ?? [])].sort((a, b) => (a.number ?? 0) - (b.number ?? 0));
+  const left = new Map(abandonedParts(attempts).map(({ attempt, from }) => [attempt, from]));
   if (attempts.length === 0) return <p class="secondary">none has started</p>;
   return (
     <table class="attempts">
@@ -138,6 +140,9 @@ export function Attempts({ run }: { run: RunJson }) {
           <th scope="col">went on from</th>
           <th scope="col" class="number">
             last step
+          </th>
+          <th scope="col" title="Steps that are no part of the curve; the charts have them faintly">
+            left behind
           </th>
           <th scope="col">started</th>
           <th scope="col">ran for</th>
@@ -155,6 +160,7 @@ export function Attempts({ run }: { run: RunJson }) {
             <td>{attempt.device}</td>
             <td>{originText(attempt.resumedFromStep, attempt.resumedFromAttempt)}</td>
             <td class="number">{formatCount(Number(attempt.lastStep ?? 0))}</td>
+            <td>{leftText(left.get(attempt.number ?? 0), attempt.lastStep)}</td>
             <td>
               <TimeText time={attempt.startTime} />
             </td>
@@ -167,6 +173,10 @@ export function Attempts({ run }: { run: RunJson }) {
       </tbody>
     </table>
   );
+}
+
+function leftText(from: number | undefined, last: unknown): string {
+  return from === undefined ? '' : `steps ${formatCount(from)} to ${formatCount(Number(last))}`;
 }
 
 function originText(step: unknown, attempt: number | undefined): string {
