@@ -220,19 +220,25 @@ test('a run is paused, resumed and cancelled from its page', async () => {
   const page = await open(scripted, `#/runs/${id}`);
   const state = (word) => page.locator('.head .state', { hasText: word }).waitFor();
   await state('running');
-  await page.getByRole('button', { name: 'pause' }).click();
+  const press = (name) => page.getByRole('button', { name, exact: true }).click();
+  await press('pause');
+  await press('yes, pause');
   await state('paused');
-  await page.getByRole('button', { name: 'resume' }).click();
+  await press('resume');
   await state('running');
   await until(
     'a second attempt',
     async () => (await page.locator('.attempts tbody tr').count()) === 2,
   );
-  await page.getByRole('button', { name: 'cancel' }).click();
-  await page.getByRole('button', { name: 'no', exact: true }).click();
+  await press('probe');
+  await until('a probe', async () =>
+    Object.hasOwn((await scripted.api('GET', `/runs/${id}/series?names=log_z`)).columns, 'log_z'),
+  );
+  await press('cancel');
+  await press('no');
   await state('running');
-  await page.getByRole('button', { name: 'cancel' }).click();
-  await page.getByRole('button', { name: 'yes, cancel' }).click();
+  await press('cancel');
+  await press('yes, cancel');
   await state('cancelled');
   assert.equal((await scripted.api('GET', `/runs/${id}`)).state, 'STATE_CANCELLED');
   assert.deepEqual(page.faults, []);

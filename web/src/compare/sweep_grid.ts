@@ -1,6 +1,6 @@
 // The runs of a sweep as a table over two settings.
 
-import { settingOf } from '../format/settings';
+import { textOfSetting } from '../format/settings';
 import type { RunJson } from '../gen/normlab/v1/run_pb';
 import { type OutcomeKind, type Spread, spreadOf } from './outcomes';
 
@@ -25,8 +25,8 @@ export function sweepGrid(
   columnSetting: string,
   kind: OutcomeKind,
 ): SweepGrid {
-  const rowOf = (run: RunJson) => settingOf(run.effectiveSpec, rowSetting);
-  const columnOf = (run: RunJson) => settingOf(run.effectiveSpec, columnSetting);
+  const rowOf = (run: RunJson) => textOfSetting(run.effectiveSpec, rowSetting);
+  const columnOf = (run: RunJson) => textOfSetting(run.effectiveSpec, columnSetting);
   const rows = inOrder(runs.map(rowOf));
   const columns = inOrder(runs.map(columnOf));
   const cells = rows.map((row) =>

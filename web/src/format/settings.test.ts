@@ -1,18 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import {
-  camelCase,
-  differingSettings,
-  settingNames,
-  settingRows,
-  shortSetting,
-  snakeCase,
-} from './settings';
+import { jsonName, type Setting } from '../state/settings';
+import { differingSettings, settingNames, settingRows, shortSetting, snakeCase } from './settings';
 
-const declared = [
-  { name: 'layers', type: 'integer', default: '12', unit: 'blocks' },
-  { name: 'learning_rate', type: 'number', default: '2e-3' },
-  { name: 'norm', type: 'text', default: 'auto', help: 'kind of norm' },
-  { name: 'bias', type: 'switch', default: 'true' },
+const base = { type: 'text' as const, group: 'model', help: '' };
+const declared: Setting[] = [
+  { ...base, name: 'layers', type: 'integer', default: '12', unit: 'blocks' },
+  { ...base, name: 'learning_rate', type: 'number', default: '2e-3' },
+  { ...base, name: 'norm', default: 'auto', help: 'kind of norm' },
+  { ...base, name: 'bias', type: 'switch', default: 'true' },
 ];
 
 describe('settingRows', () => {
@@ -68,7 +63,7 @@ describe('shortSetting', () => {
 describe('names', () => {
   it('go both ways', () => {
     for (const name of ['layers', 'learning_rate', 'd_model', 'beta_1', 'stop_on_non_finite']) {
-      expect(snakeCase(camelCase(name)).replace(/([a-z])(\d)/, '$1_$2')).toBe(name);
+      expect(snakeCase(jsonName(name)).replace(/([a-z])(\d)/, '$1_$2')).toBe(name);
     }
   });
 });

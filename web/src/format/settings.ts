@@ -1,17 +1,7 @@
 // A run's settings beside the declared defaults (GET /api/v1/settings).
 import type { RunSpecJson } from '../gen/normlab/v1/run_spec_pb';
+import { jsonName, type Setting } from '../state/settings';
 import { formatSetting } from './format';
-
-/** As far as the page uses a declaration. */
-export interface DeclaredSetting {
-  name: string;
-  type: string;
-  group?: string;
-  help?: string;
-  /** The value of an absent setting, as text; "auto": it follows from others. */
-  default?: string;
-  unit?: string;
-}
 
 export interface SettingRow {
   name: string;
@@ -28,23 +18,23 @@ type Values = Readonly<Record<string, unknown>>;
 
 /** In the order of the declarations. */
 export function settingRows(
-  declared: readonly DeclaredSetting[],
+  declared: readonly Setting[],
   given: RunSpecJson | undefined,
   effective: RunSpecJson | undefined,
 ): SettingRow[] {
   const set = (given ?? {}) as Values;
   const used = (effective ?? given ?? {}) as Values;
   return declared.map((setting) => {
-    const key = camelCase(setting.name);
-    const defaultText = setting.default ?? '';
+    const key = jsonName(setting.name);
+    const defaultText = setting.default;
     return {
       name: setting.name,
       value: settingText(used[key]),
       defaultText,
       differs: set[key] !== undefined && !sameValue(settingText(set[key]), defaultText),
-      help: setting.help ?? '',
+      help: setting.help,
       unit: setting.unit ?? '',
-      group: setting.group ?? '',
+      group: setting.group,
     };
   });
 }
@@ -55,7 +45,7 @@ export function differingSettings(
   specs: readonly (RunSpecJson | undefined)[],
 ): { name: string; values: string[] }[] {
   return names.flatMap((name) => {
-    const key = camelCase(name);
+    const key = jsonName(name);
     const values = specs.map((spec) => settingText((spec as Values | undefined)?.[key]));
     return values.every((value) => sameValue(value, values[0] as string)) ? [] : [{ name, values }];
   });
@@ -77,12 +67,9 @@ export function shortSetting(text: string): string {
   return text.length > 8 && Number.isFinite(value) ? String(Number(value.toPrecision(4))) : text;
 }
 
-export function settingOf(spec: RunSpecJson | undefined, name: string): string {
-  return settingText((spec as Values | undefined)?.[camelCase(name)]);
-}
-
-export function camelCase(name: string): string {
-  return name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+/** Of one setting, as text; empty: it is not there. */
+export function textOfSetting(spec: RunSpecJson | undefined, name: string): string {
+  return settingText((spec as Values | undefined)?.[jsonName(name)]);
 }
 
 export function snakeCase(name: string): string {

@@ -5,7 +5,12 @@ import type { CSSProperties } from 'preact';
 import { type OutcomeKind, outcomes, spreadOf } from '../../compare/outcomes';
 import type { SeedGroup } from '../../compare/seeds';
 import { formatCount, formatValue } from '../../format/format';
-import { differingSettings, settingNames, settingOf, shortSetting } from '../../format/settings';
+import {
+  differingSettings,
+  settingNames,
+  shortSetting,
+  textOfSetting,
+} from '../../format/settings';
 import type { RunJson } from '../../gen/normlab/v1/run_pb';
 import type { Live } from '../../state/live';
 import { address, setQuery } from '../../state/router';
@@ -126,7 +131,7 @@ function Row({ live, row, settings }: { live: Live; row: SeedGroup; settings: re
   };
   return (
     <tr
-      class={isDrawn ? 'run selected' : 'run'}
+      class={isDrawn ? 'selected' : ''}
       style={style}
       data-run={row.key}
       onMouseEnter={() => hover(isDrawn ? row.key : undefined)}
@@ -151,8 +156,8 @@ function Row({ live, row, settings }: { live: Live; row: SeedGroup; settings: re
       </th>
       <td>{row.runs.length === 1 ? <StateLabel state={only?.state} /> : statesText(row.runs)}</td>
       {settings.map((name) => (
-        <td key={name} class="number" title={settingOf(only?.effectiveSpec, name)}>
-          {shortSetting(settingOf(only?.effectiveSpec, name))}
+        <td key={name} class="number" title={textOfSetting(only?.effectiveSpec, name)}>
+          {shortSetting(textOfSetting(only?.effectiveSpec, name))}
         </td>
       ))}
       {outcomes.map((kind) => (

@@ -8,12 +8,11 @@ import {
   formatLarge,
   formatValue,
 } from '../../format/format';
-import { type DeclaredSetting, settingRows } from '../../format/settings';
+import { settingRows } from '../../format/settings';
 import type { RunJson } from '../../gen/normlab/v1/run_pb';
 import { abandonedParts } from '../../state/lineage';
 import type { Live } from '../../state/live';
 import { TimeText } from '../shared/quantity';
-import { sayProblem } from '../shared/said';
 
 /** Name, text, unit of what is known. */
 function factsOf(run: RunJson): [string, string, string][] {
@@ -71,24 +70,11 @@ export function Facts({ run }: { run: RunJson }) {
   );
 }
 
-const declared = signal<readonly DeclaredSetting[]>([]);
 const showAll = signal(false);
 
-async function readDeclared(live: Live): Promise<void> {
-  if (declared.peek().length > 0) return;
-  try {
-    const answer = await live.client.call<{ settings?: DeclaredSetting[] }>('GET', '/settings');
-    declared.value = answer.settings ?? [];
-  } catch (error) {
-    sayProblem('settings', error);
-  }
-}
-
 export function Settings({ live, run }: { live: Live; run: RunJson }) {
-  useEffect(() => {
-    readDeclared(live);
-  }, [live]);
-  const rows = settingRows(declared.value, run.spec, run.effectiveSpec);
+  useEffect(() => live.needSettings(), [live]);
+  const rows = settingRows(live.settings.value, run.spec, run.effectiveSpec);
   const differing = rows.filter(({ differs }) => differs);
   const shown = showAll.value ? rows.filter(({ value }) => value !== '') : differing;
   return (
