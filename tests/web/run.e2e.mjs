@@ -307,6 +307,7 @@ test('blocks, settings and log of a run that really trains', async () => {
   await page.getByLabel('quantity by block').selectOption('stream_rms');
   await page.locator('[data-blocks="stream_rms"]').waitFor();
 
+  await page.locator('.log').scrollIntoViewIfNeeded();
   await until('the log', async () => (await page.locator('.log').textContent()).length > 20);
   const differing = await page.locator('.settings tr.differs th').allTextContents();
   assert.ok(differing.includes('placement') && differing.includes('layers'), `${differing}`);

@@ -15,6 +15,8 @@ interface Props {
   /** Unit of the values, shown on hover. */
   unit?: string;
   content: () => PlotContent;
+  /** What the x axis spans; cheaper than the content. */
+  range: () => [number, number];
   cursor(x: number | undefined): void;
   /** Points of the chart as CSV; the curves as they are, not smoothed. */
   csv(): string;
@@ -22,7 +24,7 @@ interface Props {
   children: ComponentChildren;
 }
 
-export function Chart({ id, title, unit, content, cursor, csv, children }: Props) {
+export function Chart({ id, title, unit, content, range, cursor, csv, children }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<CurvePlot | undefined>(undefined);
   const draw = () => plot.current?.show(content(), theme.value);
@@ -57,7 +59,7 @@ export function Chart({ id, title, unit, content, cursor, csv, children }: Props
     plot.current?.moveCursor(event.shiftKey ? 10 * by : by);
   };
 
-  const [from, to] = content().range;
+  const [from, to] = range();
   return (
     <figure class="chart" data-series={id}>
       <figcaption title={unit}>

@@ -1,4 +1,5 @@
 // The strip above the charts of a view: what the axes are, smoothing, where it is zoomed.
+import type { ReadonlySignal } from '@preact/signals';
 import { formatCount } from '../format/format';
 import { plannedSteps } from '../format/run_text';
 import { halfLives } from '../series/smooth';
@@ -10,7 +11,7 @@ import { xTick, xUnits } from './tick_text';
 interface Props {
   board: Board;
   /** Whether it is known how long steps took. */
-  hasTimes: boolean;
+  hasTimes: ReadonlySignal<boolean>;
 }
 
 export function ChartTools({ board, hasTimes }: Props) {
@@ -31,7 +32,7 @@ export function ChartTools({ board, hasTimes }: Props) {
         >
           <option value="step">steps</option>
           <option value="tokens">tokens</option>
-          <option value="time" disabled={!hasTimes}>
+          <option value="time" disabled={!hasTimes.value}>
             training time
           </option>
         </select>

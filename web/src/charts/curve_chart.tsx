@@ -36,6 +36,7 @@ export function CurveChart({ series, title, unit, ...props }: Props) {
       title={title}
       {...(unit === undefined ? {} : { unit })}
       content={() => contentOf(board, series)}
+      range={() => xRange(board.axis)}
       cursor={(x) => setCursor(board, x)}
       csv={() => csv(board, series)}
     >

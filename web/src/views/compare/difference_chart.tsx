@@ -73,6 +73,7 @@ function Difference({ board, series }: { board: Board; series: string }) {
       id={`difference-${series}`}
       title={title}
       content={() => contentOf(board, series)}
+      range={() => xRange(board)}
       cursor={(x) => setCursor(board, x)}
       csv={csv}
     >

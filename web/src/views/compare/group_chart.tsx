@@ -39,6 +39,7 @@ export function GroupChart({ board, groups, series, title }: Props) {
       id={series}
       title={`${title}, median over seeds`}
       content={() => contentOf(board, made())}
+      range={() => xRange(board)}
       cursor={(x) => setCursor(board, x)}
       csv={csv}
     >

@@ -1,4 +1,5 @@
 // The end of the trainer's log. It is read again when the run makes progress and not by a clock.
+import type { RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { formatCount } from '../../format/format';
 import type { RunJson } from '../../gen/normlab/v1/run_pb';
@@ -14,8 +15,9 @@ export function LogTail({ live, run }: { live: Live; run: RunJson }) {
   const latest = Math.max(0, ...attempts);
   const [chosen, choose] = useState<number>();
   const attempt = chosen ?? latest;
-  const { log, problem } = useLog(live, run, attempt);
   const box = useRef<HTMLDivElement>(null);
+  const isSeen = useSeen(box);
+  const { log, problem } = useLog(live, run, attempt, isSeen);
   const text = textOf(log);
   // Stays at the end, unless somebody has scrolled up to read.
   const isAtEnd = useRef(true);
@@ -55,14 +57,34 @@ export function LogTail({ live, run }: { live: Live; run: RunJson }) {
   );
 }
 
-function useLog(live: Live, run: RunJson, attempt: number): { log: LogText; problem: string } {
+/** Whether some of an element is on the screen. */
+function useSeen(element: RefObject<HTMLElement | null>): boolean {
+  const [isSeen, setSeen] = useState(false);
+  useEffect(() => {
+    if (!element.current) return;
+    const observer = new IntersectionObserver((entries) =>
+      setSeen(entries.some(({ isIntersecting }) => isIntersecting)),
+    );
+    observer.observe(element.current);
+    return () => observer.disconnect();
+  }, [element.current]);
+  return isSeen;
+}
+
+// Nothing is read for somebody who does not look.
+function useLog(
+  live: Live,
+  run: RunJson,
+  attempt: number,
+  isSeen: boolean,
+): { log: LogText; problem: string } {
   const [log, setLog] = useState<LogText>(noLog);
   const [problem, setProblem] = useState('');
   const held = useRef<LogText>(noLog);
   const nextRead = useRef(0);
   const id = run.id ?? '';
   useEffect(() => {
-    if (attempt === 0) return;
+    if (attempt === 0 || !isSeen) return;
     if (held.current.attempt !== attempt) held.current = noLog;
     const request = new AbortController();
     const read = async () => {
@@ -82,7 +104,7 @@ function useLog(live: Live, run: RunJson, attempt: number): { log: LogText; prob
       clearTimeout(timer);
       request.abort();
     };
-  }, [live, id, attempt, run.state, run.progress?.step]);
+  }, [live, id, attempt, isSeen, run.state, run.progress?.step]);
   return { log: log.attempt === attempt ? log : noLog, problem };
 }
 

@@ -1,14 +1,19 @@
 // The curves of one run.
+import { computed } from '@preact/signals';
+import { useMemo } from 'preact/hooks';
 import { ChartTools } from '../../charts/chart_tools';
 import { CurveChart } from '../../charts/curve_chart';
 import type { Live } from '../../state/live';
-import { useBoard } from '../shared/use_board';
+import { hasPoints, useBoard } from '../shared/use_board';
 import { RunBlocks } from './run_blocks';
 
 export function RunCharts({ live, id }: { live: Live; id: string }) {
   const { board, more, hasTimes } = useBoard(live);
   const { y } = board.look.value;
-  const validates = (more.held(id, 'validation_loss')?.total ?? 0) > 0;
+  const validates = useMemo(
+    () => computed(() => hasPoints(more, id, 'validation_loss')),
+    [more, id],
+  );
   return (
     <section aria-label="curves">
       <ChartTools board={board} hasTimes={hasTimes} />
@@ -34,7 +39,7 @@ export function RunCharts({ live, id }: { live: Live; id: string }) {
           unit="tokens per second"
           y="linear"
         />
-        {validates ? (
+        {validates.value ? (
           <CurveChart
             board={board}
             curves={more}

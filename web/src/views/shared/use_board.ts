@@ -1,5 +1,5 @@
 // The board of a view with more than two charts.
-import { computed } from '@preact/signals';
+import { computed, type ReadonlySignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { type Board, keepDetail } from '../../charts/board';
 import { look } from '../../charts/look';
@@ -28,7 +28,8 @@ export interface ViewBoard {
   board: Board;
   /** Has `moreSeries`. */
   more: CurveSet;
-  hasTimes: boolean;
+  /** It is known of every run how long its steps took. */
+  hasTimes: ReadonlySignal<boolean>;
 }
 
 /** `names`: which of `moreSeries` are wanted. */
@@ -41,11 +42,18 @@ export function useBoard(live: Live, names: readonly string[] = moreSeries): Vie
       for (const stop of stops) stop();
     };
   }, [board, more]);
-  more.depend();
-  const hasTimes = live.drawn.value.every(
-    (run) => (more.held(run, 'step_milliseconds')?.total ?? 0) > 0,
+  // A signal, which changes once and not with every point.
+  const hasTimes = useMemo(
+    () =>
+      computed(() => live.drawn.value.every((run) => hasPoints(more, run, 'step_milliseconds'))),
+    [live, more],
   );
   return { board, more, hasTimes };
+}
+
+export function hasPoints(curves: CurveSet, run: string, name: string): boolean {
+  curves.depend();
+  return (curves.held(run, name)?.total ?? 0) > 0;
 }
 
 function boardOf(live: Live, more: CurveSet): Board {
