@@ -3,7 +3,7 @@ import type { RunJson } from '../gen/normlab/v1/run_pb';
 import { findOutcome, outcomes, spreadOf } from './outcomes';
 import { publishedFor } from './published';
 import { seedGroups, withoutSeed } from './seeds';
-import { firstAxes, sweepGrid } from './sweep_grid';
+import { firstAxes, sweepGrid, sweepParts } from './sweep_grid';
 
 function run(id: string, spec: object, finalLoss?: number | string, displayName = id): RunJson {
   return {
@@ -68,13 +68,29 @@ describe('sweepGrid', () => {
       [undefined, 4],
     ]);
   });
+  it('is a table of its own for each value of a third setting', () => {
+    const both = ['pre', 'post'].flatMap((placement) =>
+      runs.map((one) => ({ ...one, effectiveSpec: { ...one.effectiveSpec, placement } })),
+    );
+    const differing = ['layers', 'learning_rate', 'placement', 'seed'];
+    const parts = sweepParts(both, differing, ['layers', 'learning_rate']);
+    expect(parts.map(({ name, runs }) => [name, runs.length])).toEqual([
+      ['placement=pre', 4],
+      ['placement=post', 4],
+    ]);
+    expect(sweepParts(runs, differing, ['layers', 'learning_rate', 'placement'])).toEqual([
+      { name: '', runs },
+    ]);
+  });
   it('begins with the settings that vary most', () => {
     const differing = [
       { name: 'seed', values: ['1', '2', '3', '4'] },
       { name: 'placement', values: ['pre', 'post', 'pre', 'post'] },
       { name: 'layers', values: ['2', '6', '12', '6'] },
+      { name: 'learning_rate', values: ['1e-3', '2e-3', '4e-3', '8e-3'] },
     ];
-    expect(firstAxes(differing)).toEqual({ row: 'layers', column: 'placement' });
+    expect(firstAxes(differing)).toEqual({ row: 'layers', column: 'learning_rate' });
+    expect(firstAxes(differing.slice(0, 2))).toEqual({ row: 'placement', column: '' });
     expect(firstAxes([])).toEqual({ row: '', column: '' });
   });
 });

@@ -40,6 +40,35 @@ export function sweepGrid(
   return { rows, columns, cells };
 }
 
+/** Runs that are alike in all settings but those of the table, and the seed. */
+export interface SweepPart {
+  /** placement=pre; empty where nothing else differs. */
+  name: string;
+  runs: RunJson[];
+}
+
+/**
+ * One part, and so a table of its own, for each combination of the settings that differ besides `inside`:
+ * a median over runs of different kinds would be nobody's number.
+ */
+export function sweepParts(
+  runs: readonly RunJson[],
+  differing: readonly string[],
+  inside: readonly string[],
+): SweepPart[] {
+  const others = differing.filter((name) => name !== 'seed' && !inside.includes(name));
+  const parts = new Map<string, RunJson[]>();
+  for (const run of runs) {
+    const name = others
+      .map((other) => `${other}=${textOfSetting(run.effectiveSpec, other)}`)
+      .join(', ');
+    const known = parts.get(name);
+    if (known) known.push(run);
+    else parts.set(name, [run]);
+  }
+  return [...parts].map(([name, some]) => ({ name, runs: some }));
+}
+
 // Numbers by size, then words as they came.
 function inOrder(values: readonly string[]): string[] {
   const all = [...new Set(values)];
@@ -49,8 +78,8 @@ function inOrder(values: readonly string[]): string[] {
 }
 
 /**
- * The two settings to begin with: of those that differ, the ones with the most values, without the
- * seed; of two alike the first. Empty texts where there are not so many.
+ * The two settings to begin with: of those that differ, without the seed, the ones with the most values,
+ * in the order in which they are given. Empty texts where there are not so many.
  */
 export function firstAxes(differing: readonly { name: string; values: readonly string[] }[]): {
   row: string;
@@ -58,7 +87,9 @@ export function firstAxes(differing: readonly { name: string; values: readonly s
 } {
   const axes = differing
     .filter(({ name }) => name !== 'seed')
-    .map(({ name, values }) => ({ name, count: new Set(values).size }))
-    .sort((a, b) => b.count - a.count);
+    .map(({ name, values }, place) => ({ name, place, count: new Set(values).size }))
+    .sort((a, b) => b.count - a.count)
+    .slice(0, 2)
+    .sort((a, b) => a.place - b.place);
   return { row: axes[0]?.name ?? '', column: axes[1]?.name ?? '' };
 }

@@ -31,6 +31,7 @@ export function CompareView({ live }: { live: Live }) {
 function NothingChosen() {
   return (
     <main class="hint">
+      <h1>Compare</h1>
       <p>No runs are chosen.</p>
       <p>
         Tick runs in the <a href={addressOf('runs')}>list of runs</a> and choose “compare” there; or

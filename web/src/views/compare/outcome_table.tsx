@@ -18,6 +18,7 @@ import { hoveredRun, selected, toggle } from '../../state/selection';
 import { addressOf } from '../../state/url_state';
 import { StateLabel } from '../shared/state_label';
 import { hidden, toggleHidden } from './comparison';
+import { CursorCells, CursorHeads } from './cursor_cells';
 
 interface Props {
   live: Live;
@@ -56,6 +57,7 @@ export function OutcomeTable({ live, runs, groups }: Props) {
                 {name}
               </th>
             ))}
+            {groups ? null : <CursorHeads />}
             {outcomes.map((kind) => (
               <SortHead key={kind.name} kind={kind} />
             ))}
@@ -63,7 +65,7 @@ export function OutcomeTable({ live, runs, groups }: Props) {
         </thead>
         <tbody>
           {sorted(rows).map((row) => (
-            <Row key={row.key} live={live} row={row} settings={settings} />
+            <Row key={row.key} live={live} row={row} settings={settings} isRun={!groups} />
           ))}
         </tbody>
       </table>
@@ -116,7 +118,14 @@ function sorted(rows: readonly SeedGroup[]): readonly SeedGroup[] {
   });
 }
 
-function Row({ live, row, settings }: { live: Live; row: SeedGroup; settings: readonly string[] }) {
+interface RowProps {
+  live: Live;
+  row: SeedGroup;
+  settings: readonly string[];
+  isRun: boolean;
+}
+
+function Row({ live, row, settings, isRun }: RowProps) {
   const ids = row.runs.flatMap(({ id }) => id ?? []);
   const isSelected = ids.some((id) => selected.value.includes(id));
   const isDrawn = isSelected && !ids.every((id) => hidden.value.has(id));
@@ -160,6 +169,7 @@ function Row({ live, row, settings }: { live: Live; row: SeedGroup; settings: re
           {shortSetting(textOfSetting(only?.effectiveSpec, name))}
         </td>
       ))}
+      {isRun ? <CursorCells live={live} run={isDrawn ? row.key : undefined} /> : null}
       {outcomes.map((kind) => (
         <td key={kind.name} class="number" title={cellTitle(kind, row.runs)}>
           {cellText(kind, row.runs)}

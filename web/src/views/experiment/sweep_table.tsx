@@ -4,11 +4,19 @@ import type { CSSProperties } from 'preact';
 import { type ColourRange, colourRange, colourShare } from '../../blocks/grid';
 import { brokenColour, hex, type Rgb, viridis } from '../../blocks/viridis';
 import { findOutcome, type OutcomeKind, outcomes } from '../../compare/outcomes';
-import { firstAxes, type SweepCell, sweepGrid } from '../../compare/sweep_grid';
+import {
+  firstAxes,
+  type SweepCell,
+  type SweepGrid,
+  sweepGrid,
+  sweepParts,
+} from '../../compare/sweep_grid';
 import { formatCount, formatValue } from '../../format/format';
 import type { RunJson } from '../../gen/normlab/v1/run_pb';
 import { address, setQuery } from '../../state/router';
 import { addressOf } from '../../state/url_state';
+
+const mostTables = 12;
 
 interface Props {
   runs: readonly RunJson[];
@@ -24,9 +32,14 @@ export function SweepTable({ runs, differing }: Props) {
   const kind = findOutcome(query.of);
   // Three runs with three names are told better by the table of runs.
   if (row === '' || column === '' || row === column || runs.length < 4) return null;
-  const { rows, columns, cells } = sweepGrid(runs, row, column, kind);
+  const parts = sweepParts(runs, names, [row, column]);
+  const grids = parts.slice(0, mostTables).map((part) => ({
+    name: part.name,
+    grid: sweepGrid(part.runs, row, column, kind),
+  }));
+  // The same colours in all tables.
   const colours = colourRange(
-    cells.flat().map((cell) => cell?.spread?.median),
+    grids.flatMap(({ grid }) => grid.cells.flat().map((cell) => cell?.spread?.median)),
     'log',
   );
   return (
@@ -42,33 +55,57 @@ export function SweepTable({ runs, differing }: Props) {
         />
         <span class="secondary">{kind.unit}; logarithmic colours, dark is low</span>
       </div>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">
-              {row} ╲ {column}
+      <div class="tables">
+        {grids.map(({ name, grid }) => (
+          <Table key={name} name={name} axes={`${row} ╲ ${column}`} {...{ grid, kind, colours }} />
+        ))}
+      </div>
+      {parts.length > mostTables ? (
+        <p class="secondary">
+          {formatCount(mostTables)} of {formatCount(parts.length)} tables; the runs differ in too
+          many settings to show all.
+        </p>
+      ) : null}
+    </section>
+  );
+}
+
+interface TableProps {
+  name: string;
+  axes: string;
+  grid: SweepGrid;
+  kind: OutcomeKind;
+  colours: ColourRange;
+}
+
+function Table({ name, axes, grid, kind, colours }: TableProps) {
+  const { rows, columns, cells } = grid;
+  return (
+    <table>
+      {name === '' ? null : <caption>{name}</caption>}
+      <thead>
+        <tr>
+          <th scope="col">{axes}</th>
+          {columns.map((text) => (
+            <th key={text} scope="col" class="number">
+              {text}
             </th>
-            {columns.map((text) => (
-              <th key={text} scope="col" class="number">
-                {text}
-              </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {cells.map((some, index) => (
+          <tr key={rows[index]}>
+            <th scope="row" class="number">
+              {rows[index]}
+            </th>
+            {some.map((cell, at) => (
+              <Cell key={columns[at]} cell={cell} kind={kind} colours={colours} />
             ))}
           </tr>
-        </thead>
-        <tbody>
-          {cells.map((some, index) => (
-            <tr key={rows[index]}>
-              <th scope="row" class="number">
-                {rows[index]}
-              </th>
-              {some.map((cell, at) => (
-                <Cell key={columns[at]} cell={cell} kind={kind} colours={colours} />
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+        ))}
+      </tbody>
+    </table>
   );
 }
 
