@@ -38,9 +38,14 @@ export function stepsShown(board: Board, run: string): Range | undefined {
   const range = zoom.value;
   if (!range) return undefined;
   const scale = board.scaleOf(run);
+  const to = Math.ceil(scale.stepAt(range.to));
+  // When a step that has not come will be there is guessed anew with each that does; a range that
+  // moved with the guess would be read from the server again and again.
+  const isGuess =
+    board.look.value.x === 'time' && to > (board.curves.held(run, 'loss')?.lastStep ?? 0);
   return {
     from: Math.max(0, Math.floor(scale.stepAt(range.from))),
-    to: Math.ceil(scale.stepAt(range.to)),
+    to: isGuess ? Math.max(1, plannedSteps(board.live.runs.peek(run) ?? {})) : to,
   };
 }
 
