@@ -3,7 +3,7 @@ import { formatCount } from '../../format/format';
 import type { Live } from '../../state/live';
 import { selected } from '../../state/selection';
 import { addressOf } from '../../state/url_state';
-import { CopyLink } from '../run/run_head';
+import { CopyLink } from '../shared/copy_link';
 import '../run/run.css';
 import { Comparison } from './comparison';
 

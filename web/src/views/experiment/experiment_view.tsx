@@ -5,17 +5,13 @@ import { useEffect, useMemo } from 'preact/hooks';
 import { ApiError } from '../../api/client';
 import { formatCount } from '../../format/format';
 import { differingSettings, settingNames } from '../../format/settings';
-import type {
-  ExperimentJson,
-  ListPresetsResponseJson,
-  PresetJson,
-} from '../../gen/normlab/v1/experiment_service_pb';
+import type { ExperimentJson, PresetJson } from '../../gen/normlab/v1/experiment_service_pb';
 import type { RunJson } from '../../gen/normlab/v1/run_pb';
 import type { Live } from '../../state/live';
 import { address } from '../../state/router';
 import { select, selectionIsMade } from '../../state/selection';
 import { Comparison } from '../compare/comparison';
-import { CopyLink } from '../run/run_head';
+import { CopyLink } from '../shared/copy_link';
 import '../run/run.css';
 import { ConfirmButton } from '../shared/confirm_button';
 import { sayProblem } from '../shared/said';
@@ -82,8 +78,7 @@ async function read(live: Live, id: string): Promise<void> {
 
 async function readPresets(live: Live): Promise<void> {
   if (presets.peek().length > 0) return;
-  const answer = await live.client.call<ListPresetsResponseJson>('GET', '/presets');
-  presets.value = answer.presets ?? [];
+  presets.value = await live.client.listPresets();
 }
 
 interface ShownProps {

@@ -5,10 +5,10 @@ import type { RunJson } from '../../gen/normlab/v1/run_pb';
 import type { Live } from '../../state/live';
 import { addressOf } from '../../state/url_state';
 import { heldStep } from '../runs/run_cells';
+import { CopyLink } from '../shared/copy_link';
 import { Menu } from '../shared/menu';
 import { IdText } from '../shared/quantity';
 import { RunActionsBar } from '../shared/run_actions_bar';
-import { say } from '../shared/said';
 import { StateLabel } from '../shared/state_label';
 import { exportRun } from './export_run';
 
@@ -51,20 +51,6 @@ export function RunHead({ live, run }: { live: Live; run: RunJson }) {
       </Menu>
       <CopyLink />
     </header>
-  );
-}
-
-export function CopyLink() {
-  const copy = () => {
-    navigator.clipboard?.writeText(location.href).then(
-      () => say('copied the address of this view'),
-      () => say('the browser does not let this page copy'),
-    );
-  };
-  return (
-    <button type="button" onClick={copy}>
-      copy link
-    </button>
   );
 }
 

@@ -11,8 +11,8 @@ import type { Live } from '../../state/live';
 import { address } from '../../state/router';
 import { cursorStep, select, zoom, zoomTo } from '../../state/selection';
 import { addressOf } from '../../state/url_state';
+import { CopyLink } from '../shared/copy_link';
 import { RunActionsBar } from '../shared/run_actions_bar';
-import { say, sayProblem } from '../shared/said';
 import { ListBar } from './list_bar';
 import { heldStep } from './run_cells';
 import { RunTable } from './run_table';
@@ -94,9 +94,7 @@ function Curves({ live }: { live: Live }) {
             clear
           </button>
         ) : null}
-        <button type="button" onClick={copyLink}>
-          copy link
-        </button>
+        <CopyLink />
       </div>
       {drawn.length > 0 ? (
         <div class="charts">
@@ -109,15 +107,6 @@ function Curves({ live }: { live: Live }) {
         </div>
       ) : null}
     </section>
-  );
-}
-
-function copyLink(): void {
-  // Browsers let only pages of a safe address copy by themselves.
-  const copying = navigator.clipboard?.writeText(location.href) ?? Promise.reject(new Error());
-  copying.then(
-    () => say('the address of this view is copied'),
-    () => sayProblem('copy link', 'the browser does not let this page copy; take the address bar'),
   );
 }
 
