@@ -14,6 +14,7 @@ import { curveContent } from './lines';
 import type { LineLook } from './palette';
 import type { PlotContent } from './plot_content';
 import { pointNote, stepNote } from './point_note';
+import { xUnits } from './tick_text';
 
 interface Props {
   board: Board;
@@ -103,7 +104,7 @@ function Note({ board, series }: { board: Board; series: string }) {
   return (
     <div class="note">
       <span class="here" title={here}>
-        {here || 'step'}
+        {here || xUnits[board.look.value.x]}
       </span>
       <span class="points" title={text}>
         {text}

@@ -26,9 +26,9 @@ describe('curveContent', () => {
   it('smooths over steps, whatever the axis counts', () => {
     const scale = byTokens(768);
     const bySteps = content([curve('a', [4, 2, 8, 1])], { halfLife: 2 });
-    const byTokens_ = content([curve('a', [4, 2, 8, 1], { scale })], { halfLife: 2, x: 'tokens' });
-    expect(byTokens_.lines[0]?.values).toEqual(bySteps.lines[0]?.values);
-    expect(byTokens_.xs).toEqual([768, 1536, 2304, 3072]);
+    const tokens = content([curve('a', [4, 2, 8, 1], { scale })], { halfLife: 2, x: 'tokens' });
+    expect(tokens.lines[0]?.values).toEqual(bySteps.lines[0]?.values);
+    expect(tokens.xs).toEqual([768, 1536, 2304, 3072]);
   });
 
   it('marks spikes at their value, where the axis has a place for it', () => {

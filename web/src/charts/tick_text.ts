@@ -25,8 +25,9 @@ export function yTick(value: number): string {
   return formatValue(value).replace(/\.?0*e/, 'e');
 }
 
+/** What is written below an axis. */
 export const xUnits: Record<XMode, string> = {
-  step: 'steps',
+  step: 'step',
   tokens: 'tokens',
   time: 'training time',
 };

@@ -50,8 +50,8 @@ export function halfLives(steps: number): number[] {
   const found: number[] = [];
   for (let exponent = 0; exponent < 9; exponent++) {
     for (const mantissa of [1, 3]) {
-      const steps_ = mantissa * 10 ** exponent;
-      if (steps_ >= 3 && steps_ <= steps / 3) found.push(steps_);
+      const halfLife = mantissa * 10 ** exponent;
+      if (halfLife >= 3 && halfLife <= steps / 3) found.push(halfLife);
     }
   }
   return found;

@@ -3,6 +3,7 @@ import { type Board, setCursor, stepsShown, xRange } from '../../charts/board';
 import { Chart } from '../../charts/chart';
 import { type CurveBand, curveContent, derivedCurve } from '../../charts/lines';
 import type { PlotContent } from '../../charts/plot_content';
+import { xUnits } from '../../charts/tick_text';
 import type { SeedGroup } from '../../compare/seeds';
 import { formatCount } from '../../format/format';
 import { csvOf } from '../../series/csv';
@@ -44,7 +45,7 @@ export function GroupChart({ board, groups, series, title }: Props) {
       csv={csv}
     >
       <div class="note">
-        <span class="here">step</span>
+        <span class="here">{xUnits[board.look.value.x]}</span>
         <span class="points">{noteOf(groups)}</span>
       </div>
     </Chart>
