@@ -26,13 +26,17 @@ const presets = signal<readonly PresetJson[]>([]);
 export function ExperimentView({ live }: { live: Live }) {
   const { id } = address.value;
   const problem = useMemo(() => signal(''), [id]);
-  const isRead = useMemo(() => signal(false), [id]);
+  const found = useMemo(() => signal<ExperimentJson | undefined>(undefined), [id]);
   const runs = runsOf(live, id);
+  const isLive = live.connection.value.kind === 'live';
 
   useEffect(() => {
+    // What could not be read while the server was away is read when it is back.
+    if (found.peek() || (problem.peek() && !isLive)) return;
     read(live, id).then(
-      () => {
-        isRead.value = true;
+      (experiment) => {
+        found.value = experiment;
+        problem.value = '';
       },
       (error: unknown) => {
         const isAbsent = error instanceof ApiError && error.code === 404;
@@ -41,11 +45,11 @@ export function ExperimentView({ live }: { live: Live }) {
           : `The experiment could not be read: ${error instanceof Error ? error.message : error}`;
       },
     );
-  }, [live, id]);
+  }, [live, id, isLive]);
   useEffect(() => {
-    if (!isRead.value || selectionIsMade.value || runs.length === 0) return;
+    if (!found.value || selectionIsMade.value || runs.length === 0) return;
     select(runs.slice(0, drawnAtFirst).flatMap((run) => run.id ?? []));
-  }, [isRead.value, selectionIsMade.value, runs.length]);
+  }, [found.value, selectionIsMade.value, runs.length]);
 
   if (problem.value && runs.length === 0) {
     return (
@@ -54,8 +58,8 @@ export function ExperimentView({ live }: { live: Live }) {
       </main>
     );
   }
-  if (!isRead.value) return <main class="hint">reading the experiment…</main>;
-  return <Shown live={live} experiment={live.experiments.value.get(id)} id={id} runs={runs} />;
+  if (!found.value) return <main class="hint">reading the experiment…</main>;
+  return <Shown live={live} experiment={found.value} id={id} runs={runs} />;
 }
 
 // In the order in which they were made; live, whatever was read first.
@@ -66,7 +70,7 @@ function runsOf(live: Live, experiment: string): RunJson[] {
     .flatMap((run) => live.runs.get(run) ?? []);
 }
 
-async function read(live: Live, id: string): Promise<void> {
+async function read(live: Live, id: string): Promise<ExperimentJson> {
   const mark = live.runs.mark();
   const path = `/experiments/${encodeURIComponent(id)}`;
   const [experiment] = await Promise.all([
@@ -74,6 +78,7 @@ async function read(live: Live, id: string): Promise<void> {
     readPresets(live),
   ]);
   live.runs.takeList(experiment.runs ?? [], mark);
+  return experiment;
 }
 
 async function readPresets(live: Live): Promise<void> {
@@ -84,12 +89,12 @@ async function readPresets(live: Live): Promise<void> {
 interface ShownProps {
   live: Live;
   id: string;
-  experiment: ExperimentJson | undefined;
+  experiment: ExperimentJson;
   runs: readonly RunJson[];
 }
 
 function Shown({ live, id, experiment, runs }: ShownProps) {
-  const preset = presets.value.find((one) => one.name === experiment?.preset);
+  const preset = presets.value.find((one) => one.name === experiment.preset);
   const specs = runs.map((run) => run.effectiveSpec);
   const differing = differingSettings(settingNames(runs.map((run) => run.spec)), specs);
   const unfinished = runs.filter((run) => !run.endTime).length;
@@ -103,7 +108,7 @@ function Shown({ live, id, experiment, runs }: ShownProps) {
   return (
     <main class="page experiment-page">
       <header class="head">
-        <h1>{experiment?.displayName || experiment?.preset || `experiment ${id.slice(-6)}`}</h1>
+        <h1>{experiment.displayName || experiment.preset || `experiment ${id.slice(-6)}`}</h1>
         <span class="secondary">
           {formatCount(runs.length)} runs
           {unfinished > 0 ? `, ${formatCount(unfinished)} not ended` : ''}
