@@ -6,7 +6,14 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { after, before } from 'node:test';
-import { drawnPoints, openBrowser, seeCharts, timeCharts, until } from './browser.mjs';
+import {
+  drawnPoints,
+  openBrowser,
+  seeCharts,
+  seriousFaults,
+  timeCharts,
+  until,
+} from './browser.mjs';
 import { RealServer } from './real_server.mjs';
 
 const [artefacts, longSteps = '10000', bound] = process.argv.slice(2);
@@ -51,6 +58,7 @@ async function pictures(page, name) {
     await page.setViewportSize({ width: 1440, height: 1500 });
     await page.waitForTimeout(400);
     await page.screenshot({ path: join(artefacts, `${name}_${colorScheme}.png`) });
+    assert.deepEqual(await seriousFaults(page), [], `${name}, ${colorScheme}`);
   }
 }
 

@@ -6,7 +6,14 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { after, before } from 'node:test';
-import { drawnPoints, openBrowser, seeCharts, timeCharts, until } from './browser.mjs';
+import {
+  drawnPoints,
+  openBrowser,
+  seeCharts,
+  seriousFaults,
+  timeCharts,
+  until,
+} from './browser.mjs';
 import { RealServer } from './real_server.mjs';
 
 const [artefacts, longSteps = '1000000', bound] = process.argv.slice(2);
@@ -318,6 +325,7 @@ test('blocks, settings and log of a run that really trains', async () => {
     await page.setViewportSize({ width: 1440, height: 1500 });
     await page.waitForTimeout(400);
     await page.screenshot({ path: join(artefacts, `run_${colorScheme}.png`) });
+    assert.deepEqual(await seriousFaults(page), [], colorScheme);
   }
   await page.emulateMedia({ colorScheme: 'light' });
   await page.setViewportSize({ width: 420, height: 900 });
