@@ -15,6 +15,9 @@ export function CompareView({ live }: { live: Live }) {
     <main class="page compare-page">
       <header class="head">
         <h1>{formatCount(runs.length)} runs</h1>
+        {runs.length > live.drawn.value.length ? (
+          <span class="secondary">the first {formatCount(live.drawn.value.length)} are drawn</span>
+        ) : null}
         {gone.length > 0 ? (
           <span class="secondary">
             {formatCount(gone.length)} {gone.length === 1 ? 'is' : 'are'} not there any more
