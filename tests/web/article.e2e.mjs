@@ -88,6 +88,29 @@ test('the article is seen to train', async () => {
     await page.screenshot({ path: join(artefacts, `article_${colorScheme}.png`) });
   }
 
+  // The experiment has what was published beside what came out here.
+  await page.evaluate((id) => {
+    location.hash = `#/experiments/${id}`;
+  }, experiment.id);
+  const cells = page.locator('[data-published="Pre-Norm · no warmup"] td.number');
+  await until('the figures', async () => (await cells.count()) === 4);
+  // Measured loss and norm within .1 % of the published ones (three digits are shown), and those.
+  const figures = (await cells.allTextContents()).map(Number);
+  for (const [at, published] of [
+    [0, 0.00165],
+    [2, 1.004],
+  ]) {
+    assert.ok(Math.abs(figures[at] / published - 1) < 0.006, `${figures}`);
+    assert.ok(Math.abs(figures[at + 1] / published - 1) < 0.005, `${figures}`);
+  }
+  await until('profiles', async () => (await page.locator('[data-profile] circle').count()) === 36);
+  for (const colorScheme of ['light', 'dark']) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width: 1440, height: 1700 });
+    await page.waitForTimeout(400);
+    await page.screenshot({ path: join(artefacts, `experiment_${colorScheme}.png`) });
+  }
+
   // A shared address shows the same: one run alone, in a new tab.
   const other = await browser.newPage();
   await other.goto(`${page.url().split('#')[0]}#/runs?sel=${first.id}`);

@@ -34,6 +34,7 @@ export async function openBrowser({ netLog, ...options } = {}) {
     ],
     ...options,
   });
+  if (process.env.NORMLAB_PAGE) await servePage(context, process.env.NORMLAB_PAGE);
   return {
     context,
     async newPage() {
@@ -57,6 +58,23 @@ export async function openBrowser({ netLog, ...options } = {}) {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+// Instead of the page in the server, one that was just built (`vite build --outDir FOLDER`): for whoever
+// works on the page and does not want to link the server each time.
+function servePage(context, folder) {
+  const isPage = ({ pathname }) => pathname === '/' || pathname.startsWith('/assets/');
+  return context.route(isPage, async (route) => {
+    const { pathname } = new URL(route.request().url());
+    const headers = (
+      await route.fetch({ url: new URL('/', route.request().url()).href })
+    ).headers();
+    const policy = headers['content-security-policy'];
+    await route.fulfill({
+      path: join(folder, pathname === '/' ? 'index.html' : pathname),
+      headers: { 'Content-Security-Policy': policy },
+    });
+  });
 }
 
 /**
@@ -135,6 +153,25 @@ export function seeCharts(page) {
     window.charts = {};
     addEventListener('drawn', ({ target, detail }) => {
       window.charts[target.closest('[data-series]').dataset.series] = detail;
+    });
+  });
+}
+
+/**
+ * Before the page is opened: notes when each chart first has a point of every one of its lines, in
+ * milliseconds after the page was asked for, by when the frame after that begins.
+ */
+export function timeCharts(page) {
+  return page.addInitScript(() => {
+    window.firstDrawn = {};
+    addEventListener('drawn', ({ target, detail: plot }) => {
+      const name = target.closest('[data-series]').dataset.series;
+      const lines = plot.data.slice(1);
+      const isWhole = lines.every((values) => values.some((value) => typeof value === 'number'));
+      if (lines.length === 0 || !isWhole || name in window.firstDrawn) return;
+      requestAnimationFrame(() => {
+        window.firstDrawn[name] ??= performance.now();
+      });
     });
   });
 }

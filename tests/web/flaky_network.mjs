@@ -2,6 +2,8 @@
 import { connect, createServer } from 'node:net';
 
 export class FlakyNetwork {
+  /** Bytes that have come from the server. */
+  received = 0;
   #target;
   #pairs = new Set();
   #isCut = false;
@@ -41,6 +43,9 @@ export class FlakyNetwork {
     }
     const far = connect(this.#target);
     const pair = [near, far];
+    far.on('data', (data) => {
+      this.received += data.length;
+    });
     this.#pairs.add(pair);
     for (const [one, other] of [
       [near, far],

@@ -13,7 +13,7 @@ import type {
 import type { RunJson } from '../gen/normlab/v1/run_pb';
 import type { ListRunsResponseJson } from '../gen/normlab/v1/run_service_pb';
 import type { ExchangeLoginCodeResponseJson, UserJson } from '../gen/normlab/v1/user_service_pb';
-import type { AbandonedPart } from '../state/lineage';
+import type { SeriesPart } from '../state/follower';
 import type { Setting } from '../state/settings';
 import type { SeriesAnswer } from './events';
 
@@ -106,21 +106,27 @@ export class Client {
     return this.get('/me');
   }
 
-  /** `part`: of one attempt instead of the default curve. */
+  /** Any number of series; those of a deep model are asked for in as few calls as addresses allow. */
   async readSeries(
     run: string,
     names: readonly string[],
     maxPoints: number,
     signal: AbortSignal,
-    part?: AbandonedPart,
+    part: SeriesPart = {},
   ): Promise<Record<string, SeriesAnswer>> {
-    let query = `names=${names.map(encodeURIComponent).join()}&max_points=${maxPoints}`;
-    if (part) query += `&attempt=${part.attempt}&from=${part.from}`;
-    const answer: { columns?: Record<string, SeriesAnswer> } = await this.get(
-      `/runs/${encodeURIComponent(run)}/series?${query}`,
-      signal,
+    const query = Object.entries({ max_points: maxPoints, ...part })
+      .map(([name, value]) => `&${name}=${value}`)
+      .join('');
+    const answers = await Promise.all(
+      // No name at all asks for every series.
+      (names.length > 0 ? inAddresses(names) : ['']).map((some) =>
+        this.get<{ columns?: Record<string, SeriesAnswer> }>(
+          `/runs/${encodeURIComponent(run)}/series?names=${some}${query}`,
+          signal,
+        ),
+      ),
     );
-    return answer.columns ?? {};
+    return Object.assign({}, ...answers.map(({ columns }) => columns ?? {}));
   }
 
   private get<T>(path: string, signal?: AbortSignal): Promise<T> {
@@ -165,4 +171,19 @@ async function readError(response: Response): Promise<ApiError> {
     body?.error?.message ?? `the server answered ${response.status} ${response.statusText}`,
     body?.error?.details ?? [],
   );
+}
+
+// The server takes 8 KiB of headers.
+const longestNames = 6_000;
+
+/** Names as lists for addresses, each no longer than an address may be. */
+export function inAddresses(names: readonly string[]): string[] {
+  const lists: string[] = [];
+  for (const name of names) {
+    const text = encodeURIComponent(name).replaceAll('%2F', '/');
+    const last = lists.at(-1);
+    if (last === undefined || last.length + text.length >= longestNames) lists.push(text);
+    else lists[lists.length - 1] = `${last},${text}`;
+  }
+  return lists;
 }

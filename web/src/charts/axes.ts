@@ -35,3 +35,23 @@ export function logTicks(low: number, high: number): number[] {
   }
   return ticks;
 }
+
+/** Limits of a linear axis: a little more than the values. */
+export function linearRange(smallest: number, largest: number): [number, number] {
+  const margin = 0.04 * (largest - smallest) || 0.1 * Math.abs(largest) || 1;
+  return [smallest - margin, largest + margin];
+}
+
+/** Round numbers within the limits, at most about so many. */
+export function linearTicks(low: number, high: number, most: number): number[] {
+  const rough = (high - low) / Math.max(1, most);
+  if (!(rough > 0)) return [low];
+  const exponent = Math.floor(Math.log10(rough));
+  const mantissa = [1, 2, 5, 10].find((one) => one * 10 ** exponent >= rough * 0.999) ?? 10;
+  const step = Number(`${mantissa}e${exponent}`);
+  const ticks: number[] = [];
+  for (let index = Math.ceil(low / step); index * step <= high; index++) {
+    ticks.push(index === 0 ? 0 : Number((index * step).toPrecision(12)));
+  }
+  return ticks;
+}

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Series } from '../state/curve';
-import { logRange, logTicks, stepRange } from './axes';
-import { chartData } from './chart_data';
+import { linearRange, linearTicks, logRange, logTicks, stepRange } from './axes';
+import { chartData as dataOf, nonFinitePoints, plotted } from './chart_data';
 import { pointNote, stepNote } from './point_note';
 
 function series(points: [number, number][]): Series {
@@ -9,6 +9,12 @@ function series(points: [number, number][]): Series {
   for (const [step, value] of points) made.append(step, value);
   return made;
 }
+
+const chartData = (curves: (Series | undefined)[], others: Series[] = []) =>
+  dataOf(
+    curves.map((one) => one && plotted(one, 'log')),
+    others.map((one) => plotted(one, 'log')),
+  );
 
 describe('chartData', () => {
   it('lets a shorter curve simply end', () => {
@@ -21,7 +27,7 @@ describe('chartData', () => {
       series([[1, 5]]),
       undefined,
     ]);
-    expect(data.steps).toEqual([1, 2, 3]);
+    expect(data.xs).toEqual([1, 2, 3]);
     expect(data.values[0]).toEqual([4, 3, 2]);
     expect(data.values[1]).toEqual([5, undefined, undefined]);
     expect(data.values[2]).toEqual([undefined, undefined, undefined]);
@@ -39,7 +45,7 @@ describe('chartData', () => {
         [5, 1],
       ]),
     ]);
-    expect(data.steps).toEqual([1, 2, 3, 5]);
+    expect(data.xs).toEqual([1, 2, 3, 5]);
     expect(data.values[0]).toEqual([4, undefined, null, 2]);
     expect(data.values[1]).toEqual([undefined, 1, undefined, 1]);
   });
@@ -57,25 +63,20 @@ describe('chartData', () => {
   });
 
   it('marks what is not finite, and neither a gap nor what is missing', () => {
-    const data = chartData([
-      series([
-        [1, 4],
-        [2, Number.NaN],
-        [3, Infinity],
-        [4, 0],
-        [6, -Infinity],
-      ]),
-      undefined,
+    const curve = series([
+      [1, 4],
+      [2, Number.NaN],
+      [3, Infinity],
+      [4, 0],
+      [6, -Infinity],
     ]);
-    expect(data.steps).toEqual([1, 2, 3, 4, 6]);
+    const data = chartData([curve, undefined]);
+    expect(data.xs).toEqual([1, 2, 3, 4, 6]);
     expect(data.values[0]).toEqual([4, null, null, null, null]);
-    expect(data.marks).toEqual([
-      [
-        { step: 2, value: Number.NaN },
-        { step: 3, value: Infinity },
-        { step: 6, value: -Infinity },
-      ],
-      [],
+    expect(nonFinitePoints(curve)).toEqual([
+      { x: 2, value: Number.NaN },
+      { x: 3, value: Infinity },
+      { x: 6, value: -Infinity },
     ]);
   });
 
@@ -90,10 +91,19 @@ describe('chartData', () => {
       [3, 1],
     ]);
     expect(chartData([loss], [norm])).toEqual({
-      steps: [1, 2, 3],
+      xs: [1, 2, 3],
       values: [[4, undefined, 2]],
-      marks: [[]],
     });
+  });
+
+  it('shows zero and less on a linear axis', () => {
+    const curve = series([
+      [1, 0],
+      [2, -1],
+      [3, Number.NaN],
+    ]);
+    expect(plotted(curve, 'linear').values).toEqual([0, -1, null]);
+    expect(plotted(curve, 'log').values).toEqual([null, null, null]);
   });
 });
 
@@ -110,6 +120,17 @@ describe('axes', () => {
     expect(logTicks(0.016, 6)).toEqual([0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5]);
     expect(logTicks(1.4, 3.2)).toEqual([1.5, 2, 2.5, 3]);
     expect(logTicks(1e-12, 1e12).length).toBeLessThan(11);
+  });
+
+  it('have round numbers as ticks when they are linear', () => {
+    expect(linearTicks(0, 4.2, 5)).toEqual([0, 1, 2, 3, 4]);
+    expect(linearTicks(-0.011, 0.012, 5)).toEqual([-0.01, -0.005, 0, 0.005, 0.01]);
+    expect(linearTicks(3, 3, 5)).toEqual([3]);
+    expect(linearRange(0, 10)).toEqual([-0.4, 10.4]);
+    const [low, high] = linearRange(2, 2);
+    expect(low).toBeLessThan(2);
+    expect(high).toBeGreaterThan(2);
+    expect(linearRange(0, 0)).toEqual([-1, 1]);
   });
 
   it('never collapse on equal values', () => {
@@ -131,6 +152,14 @@ describe('pointNote', () => {
     expect(pointNote([short()])).toBe('2 of 2 points');
     expect(pointNote([short(), short()])).toBe('2 of 2 points each');
     expect(pointNote([short(), series([[1, 4]])])).toBe('3 of 3 points in 2 runs');
+  });
+
+  it('misses nothing at or below zero on a linear axis', () => {
+    const below = series([
+      [1, 0],
+      [2, -1],
+    ]);
+    expect(pointNote([below], 'linear')).toBe('2 of 2 points');
   });
 
   it('says when points are left out', () => {

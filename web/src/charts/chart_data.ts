@@ -1,68 +1,68 @@
-// From curves to what uPlot draws: one row of steps and, for each curve, a value per step.
+// From curves to what uPlot draws: one row of places on the x axis and, for each curve, a value per
+// place.
 //
 //   a number   a point
-//   undefined  the curve has no point at this step: its line goes straight on to the next one
-//   null       its point here has no place on a log axis: the line breaks
+//   undefined  the curve has no point here: its line goes straight on to the next one
+//   null       its point here has no place on the axis: the line breaks
 //
 // Points that are not finite break the line and are marks besides, at the edges of the plot.
-import type { Series } from '../state/curve';
+import { type Points, unionOfSteps } from '../series/points';
+import { byStep, type XScale } from '../series/x_axis';
+
+export type YMode = 'log' | 'linear';
 
 export interface NonFinitePoint {
-  step: number;
+  x: number;
   value: number;
 }
 
+/** A curve with its places on the x axis, rising. */
+export interface Plotted {
+  xs: readonly number[];
+  values: readonly (number | null)[];
+}
+
 export interface ChartData {
-  steps: number[];
+  xs: number[];
   values: (number | null | undefined)[][];
-  marks: NonFinitePoint[][];
 }
 
-/** `others` are not drawn, but the cursor stops at their steps as well. */
+/** `others` are not drawn, but the cursor stops at their places as well. */
 export function chartData(
-  curves: readonly (Series | undefined)[],
-  others: readonly (Series | undefined)[] = [],
+  curves: readonly (Plotted | undefined)[],
+  others: readonly (Plotted | undefined)[] = [],
 ): ChartData {
-  const steps = unionOfSteps([...curves, ...others]);
-  return {
-    steps,
-    values: curves.map((curve) => spread(curve, steps)),
-    marks: curves.map(nonFinitePoints),
-  };
+  const known = [...curves, ...others].flatMap((curve) => curve ?? []);
+  const xs = unionOfSteps(known.map((curve) => ({ steps: curve.xs, values: [] })));
+  return { xs, values: curves.map((curve) => spread(curve, xs)) };
 }
 
-function nonFinitePoints(curve: Series | undefined): NonFinitePoint[] {
-  if (!curve || curve.nonFinite === 0) return [];
-  return curve.values.flatMap((value, index) =>
-    Number.isFinite(value) ? [] : [{ step: curve.steps[index] as number, value }],
+/** What of a curve an axis has a place for. `values` may stand in for its own, for a smoothed line. */
+export function plotted(
+  points: Points,
+  y: YMode,
+  scale: XScale = byStep,
+  values: readonly (number | null)[] = points.values,
+): Plotted {
+  const fits = (value: number | null) =>
+    value !== null && Number.isFinite(value) && (y === 'linear' || value > 0);
+  const xs = scale === byStep ? points.steps : points.steps.map((step) => scale.of(step));
+  return { xs, values: values.map((value) => (fits(value) ? value : null)) };
+}
+
+export function nonFinitePoints(points: Points, scale: XScale = byStep): NonFinitePoint[] {
+  return points.values.flatMap((value, index) =>
+    Number.isFinite(value) ? [] : [{ x: scale.of(points.steps[index] as number), value }],
   );
 }
 
-function unionOfSteps(curves: readonly (Series | undefined)[]): number[] {
-  let longest: readonly number[] = [];
-  for (const curve of curves)
-    if (curve && curve.steps.length > longest.length) longest = curve.steps;
-  // Runs of one experiment have the same steps, each so far as it has come: the usual case.
-  const nested = curves.every(
-    (curve) => !curve || curve.steps.every((step, index) => step === longest[index]),
-  );
-  if (nested) return [...longest];
-  const all = new Set<number>();
-  for (const curve of curves) for (const step of curve?.steps ?? []) all.add(step);
-  return [...all].sort((a, b) => a - b);
-}
-
-function spread(
-  curve: Series | undefined,
-  steps: readonly number[],
-): (number | null | undefined)[] {
-  if (!curve) return new Array(steps.length);
-  const row: (number | null | undefined)[] = new Array(steps.length);
+function spread(curve: Plotted | undefined, xs: readonly number[]): (number | null | undefined)[] {
+  const row: (number | null | undefined)[] = new Array(xs.length);
+  if (!curve) return row;
   let at = 0;
-  curve.steps.forEach((step, index) => {
-    while ((steps[at] as number) < step) at++;
-    const value = curve.values[index] as number;
-    row[at] = Number.isFinite(value) && value > 0 ? value : null;
+  curve.xs.forEach((x, index) => {
+    while ((xs[at] as number) < x) at++;
+    row[at] = curve.values[index] ?? null;
   });
   return row;
 }

@@ -1,153 +1,130 @@
-// A chart of one series of all drawn runs, with its title and its note.
-import { useSignalEffect } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
-import { plannedSteps } from '../format/run_text';
-import { type DrawnSeries, drawnSeries } from '../state/curve_store';
-import type { Live } from '../state/live';
-import { cursorStep, hoveredRun, zoom, zoomTo } from '../state/selection';
-import { theme } from '../state/theme';
-import { stepRange } from './axes';
-import { chartData } from './chart_data';
+// A chart of one series of all runs of a board.
+import { computed } from '@preact/signals';
+import { useMemo } from 'preact/hooks';
+import { stateLook } from '../format/state';
+import { csvOf } from '../series/csv';
+import type { Series } from '../state/curve';
+import type { CurveSet } from '../state/curve_set';
+import { cursorStep } from '../state/selection';
+import { type Board, setCursor, stepsShown, xRange } from './board';
+import { Chart } from './chart';
+import { plotted, type YMode } from './chart_data';
 import './charts.css';
-import { CurvePlot } from './curve_plot';
+import { curveContent } from './lines';
 import type { LineLook } from './palette';
+import type { PlotContent } from './plot_content';
 import { pointNote, stepNote } from './point_note';
+import { xUnits } from './tick_text';
 
 interface Props {
-  live: Live;
-  series: DrawnSeries;
+  board: Board;
+  series: string;
   title: string;
+  unit?: string;
+  /** Where the series is, if not among the board's own curves. */
+  curves?: CurveSet;
+  /** 'linear' for what is never looked at on a log axis. */
+  y?: YMode;
 }
 
 const fallbackLook: LineLook = { colour: '#7f8897', dash: undefined };
 
-export function CurveChart({ live, series, title }: Props) {
-  const box = useRef<HTMLDivElement>(null);
-  const plot = useRef<CurvePlot | undefined>(undefined);
-
-  useEffect(() => {
-    const parent = box.current;
-    if (!parent) return;
-    const made = new CurvePlot(parent, {
-      cursor: (step) => {
-        cursorStep.value = step;
-      },
-      zoom: (from, to) => zoomTo({ from, to }),
-      unzoom: () => zoomTo(undefined),
-    });
-    plot.current = made;
-    const observer = new ResizeObserver(() => made.resize());
-    observer.observe(parent);
-    draw(made, live, series);
-    return () => {
-      observer.disconnect();
-      made.destroy();
-      plot.current = undefined;
-    };
-  }, [live, series]);
-
-  useSignalEffect(() => draw(plot.current, live, series));
-  useSignalEffect(() => {
-    const hovered = hoveredRun.value;
-    const line = hovered === undefined ? -1 : live.drawn.value.indexOf(hovered);
-    plot.current?.highlight(line < 0 ? undefined : line);
-  });
-
-  const moveCursor = (event: KeyboardEvent) => {
-    const by = { ArrowLeft: -1, ArrowRight: 1, PageDown: -10, PageUp: 10 }[event.key];
-    if (by === undefined) return;
-    event.preventDefault();
-    plot.current?.moveCursor(event.shiftKey ? 10 * by : by);
-  };
-
-  const [from, to] = xRange(live);
+export function CurveChart({ series, title, unit, ...props }: Props) {
+  const board = useMemo(() => ownBoard(props), [props.board, props.curves, props.y]);
   return (
-    <figure class="chart" data-series={series}>
-      <figcaption>{title}</figcaption>
-      {/* The plot is a slider over steps: arrow keys move its cursor. */}
-      <div
-        ref={box}
-        class="plot"
-        role="slider"
-        tabIndex={0}
-        aria-label={`${title}; step under the cursor`}
-        aria-valuemin={from}
-        aria-valuemax={to}
-        aria-valuenow={cursorStep.value ?? to}
-        onKeyDown={moveCursor}
-      />
-      <Note live={live} series={series} />
-    </figure>
+    <Chart
+      id={series}
+      title={title}
+      {...(unit === undefined ? {} : { unit })}
+      content={() => contentOf(board, series)}
+      range={() => xRange(board.axis)}
+      cursor={(x) => setCursor(board, x)}
+      csv={() => csv(board, series)}
+    >
+      <Note board={board} series={series} />
+    </Chart>
   );
 }
 
-function Note({ live, series }: { live: Live; series: DrawnSeries }) {
-  live.curves.version.value;
-  const drawn = live.drawn.value;
-  const curves = drawn.flatMap((run) => live.curves.curve(run)?.series.get(series) ?? []);
-  const problem = drawn.map((run) => live.curves.problem(run)).find((text) => text !== '');
-  const loading = drawn.some((run) => live.curves.loading(run));
+function ownBoard({ board, curves = board.curves, y }: Omit<Props, 'series' | 'title' | 'unit'>) {
+  const look = y ? computed(() => ({ ...board.look.value, y })) : board.look;
+  return { ...board, curves, look, axis: board };
+}
+
+// With the board whose curves tell how long the x axis is.
+type OwnBoard = Board & { axis: Board };
+
+function contentOf(board: OwnBoard, series: string): PlotContent {
+  const { live, curves } = board;
+  curves.depend();
+  const runs = board.runs.value;
+  const looks = live.looks.value;
+  const lines = runs.map((run) => ({
+    run,
+    name: live.runs.peek(run)?.displayName ?? run,
+    look: looks.get(run) ?? fallbackLook,
+    points: curves.zoomed(run, series, stepsShown(board, run))?.drawn,
+    firstBadStep: curves.held(run, series)?.firstNonFiniteStep,
+    left: curves.abandoned(run).map((curve) => curve.series.get(series)),
+    spikes: series === 'loss' ? board.spikes(run) : [],
+    scale: board.scaleOf(run),
+  }));
+  board.axis.curves.depend();
+  const others = board.stops.flatMap((name) =>
+    name === series
+      ? []
+      : runs.flatMap((run) => {
+          const points = board.axis.curves.zoomed(run, name, stepsShown(board, run))?.drawn;
+          return points ? plotted(points, 'log', board.scaleOf(run)) : [];
+        }),
+  );
+  return curveContent(lines, others, board.look.value, xRange(board.axis));
+}
+
+function Note({ board, series }: { board: Board; series: string }) {
+  const { live, curves } = board;
+  curves.depend();
+  const runs = board.runs.value;
+  const shown = runs.map((run) => curves.zoomed(run, series, stepsShown(board, run)));
+  const waiting =
+    runs.some((run) => curves.loading(run)) || shown.some((one) => one && !one.inside);
+  const problem = runs.map((run) => curves.problem(run)).find((text) => text !== '');
   const here = stepNote(
     cursorStep.value,
-    drawn.map((run) => ({
+    runs.map((run, index) => ({
       name: live.runs.peek(run)?.displayName ?? run,
-      series: live.curves.curve(run)?.series.get(series),
+      series: shown[index]?.drawn,
     })),
   );
+  const inside = shown.flatMap((one) => (one?.inside?.total ? one.inside : []));
   const text = problem
     ? `could not be read: ${problem}; trying again`
-    : pointNote(curves) || (loading ? 'reading…' : drawn.length > 0 ? 'no points yet' : '');
+    : pointNote(inside, board.look.value.y) ||
+      (waiting ? 'reading…' : runs.length > 0 ? noPointsText(board, runs) : '');
   return (
     <div class="note">
       <span class="here" title={here}>
-        {here || 'step'}
+        {here || xUnits[board.look.value.x]}
       </span>
-      <span class="points">{text}</span>
+      <span class="points" title={text}>
+        {text}
+      </span>
     </div>
   );
 }
 
-function draw(plot: CurvePlot | undefined, live: Live, series: DrawnSeries): void {
-  live.curves.version.value;
-  const drawn = live.drawn.value;
-  const looks = live.looks.value;
-  const range = xRange(live);
-  const themeNow = theme.value;
-  const curvesOf = (name: DrawnSeries) =>
-    drawn.map((run) => live.curves.curve(run)?.series.get(name));
-  const curves = curvesOf(series);
-  const others = drawnSeries.filter((name) => name !== series).flatMap(curvesOf);
-  const abandoned = drawn.flatMap((run) =>
-    live.curves.abandoned(run).map((curve) => ({ run, series: curve.series.get(series) })),
-  );
-  const data = chartData([...curves, ...abandoned.map((one) => one.series)], others);
-  plot?.show(
-    {
-      steps: data.steps,
-      range,
-      // What attempts left behind comes after all curves, which `highlight` counts.
-      lines: [...drawn, ...abandoned.map(({ run }) => run)].map((run, index) => ({
-        look: looks.get(run) ?? fallbackLook,
-        faint: index >= drawn.length,
-        values: data.values[index] ?? [],
-        marks: index < drawn.length ? (data.marks[index] ?? []) : [],
-        badStep: curves[index]?.firstNonFiniteStep,
-      })),
-    },
-    themeNow,
-  );
+function noPointsText({ live }: Board, runs: readonly string[]): string {
+  const ended = runs.every((run) => stateLook(live.runs.get(run)?.state).ended);
+  return ended ? 'no points' : 'no points yet';
 }
 
-// The same for both charts: they share their x axis.
-function xRange(live: Live): [number, number] {
-  const range = zoom.value;
-  if (range) return [range.from, range.to];
-  live.curves.version.value;
-  let last = 0;
-  let planned = 0;
-  for (const run of live.drawn.value) {
-    last = Math.max(last, live.curves.curve(run)?.series.get('loss')?.lastStep ?? 0);
-    planned = Math.max(planned, plannedSteps(live.runs.peek(run) ?? {}));
-  }
-  return stepRange(last, planned);
+function csv({ live, curves, runs }: Board, series: string): string {
+  return csvOf(
+    ['run', 'step', series],
+    runs.peek().flatMap((run) => {
+      const held: Series | undefined = curves.held(run, series);
+      const name = live.runs.peek(run)?.displayName ?? run;
+      return (held?.steps ?? []).map((step, index) => [name, step, held?.values[index]]);
+    }),
+  );
 }

@@ -2,8 +2,9 @@
 // words what the curves cannot show at the step under the cursor.
 import { exactWord, formatCount, isolated } from '../format/format';
 import type { Series } from '../state/curve';
+import type { YMode } from './chart_data';
 
-export function pointNote(curves: readonly Series[]): string {
+export function pointNote(curves: readonly Series[], y: YMode = 'log'): string {
   const first = curves[0];
   if (!first) return '';
   const held = sum(curves, (curve) => curve.steps.length);
@@ -24,7 +25,8 @@ export function pointNote(curves: readonly Series[]): string {
     parts.push(`⚡\uFE0E ${kinds(curves, broken)}, first at step ${formatCount(from)}`);
   }
   const offScale = sum(curves, (curve) => curve.offLogAxis);
-  if (offScale > 0) parts.push(`${formatCount(offScale)} at or below zero, off the log axis`);
+  if (offScale > 0 && y === 'log')
+    parts.push(`${formatCount(offScale)} at or below zero, off the log axis`);
   return parts.join(' · ');
 }
 

@@ -6,7 +6,7 @@ import { runOf, type SeriesAnswer, type StreamEvent } from '../api/events';
 import { Curve } from './curve';
 import type { AbandonedPart } from './lineage';
 
-/** Series that the page draws, and so the ones that it keeps. */
+/** Series that every list of runs draws. */
 export const drawnSeries = ['loss', 'gradient_norm'] as const;
 export type DrawnSeries = (typeof drawnSeries)[number];
 
@@ -48,6 +48,8 @@ export class CurveStore {
     private readonly source: CurveSource,
     // Frames, not microtasks: a chart is never drawn more often than it can be seen.
     private readonly soon: (work: () => void) => void = nextFrame,
+    /** The series that are kept; of others nothing is. */
+    private readonly names: readonly string[] = drawnSeries,
   ) {}
 
   /** Keeps the curves of exactly these runs. */
@@ -119,7 +121,7 @@ export class CurveStore {
     switch (event.kind) {
       case 'points': {
         const columns: typeof event.columns = {};
-        for (const name of drawnSeries) {
+        for (const name of this.names) {
           const column = event.columns[name];
           if (column) columns[name] = column;
         }
@@ -140,6 +142,7 @@ export class CurveStore {
         return;
       case 'end': {
         // The curve is complete now, or this page has lost something: look.
+        if (!this.names.includes('loss')) return; // others need not reach the last step
         const last = Number(event.run.progress?.step ?? 0);
         const held = entry.shown.series.get('loss')?.lastStep ?? 0;
         if (!entry.next && held < last) this.readAgain(run, entry);

@@ -8,7 +8,9 @@ import { StreamClient } from '../api/stream_client';
 import { assignLooks, type LineLook } from '../charts/palette';
 import type { ExperimentJson } from '../gen/normlab/v1/experiment_service_pb';
 import { stepsBehind } from './behind';
-import { CurveStore, drawnSeries } from './curve_store';
+import type { CurveSet } from './curve_set';
+import { type CurveStore, drawnSeries } from './curve_store';
+import { type FollowedPage, Follower } from './follower';
 import { abandonedParts } from './lineage';
 import { ReadOnce } from './read_once';
 import { address } from './router';
@@ -20,8 +22,6 @@ import { TrendStore, trendPoints } from './trends';
 
 // More than a chart has pixels across; what lies between is asked for by zooming in.
 const maxPoints = 2000;
-// Of what an attempt left behind, which is drawn faintly.
-const maxAbandonedPoints = 500;
 const retryMilliseconds = 3_000;
 export const maxDrawn = 100;
 
@@ -41,6 +41,8 @@ export class Live implements StreamListener {
   readonly role = signal('');
   readonly client: Client;
   readonly curves: CurveStore;
+  /** The same curves with detail where they are zoomed. */
+  readonly drawnCurves: CurveSet;
   readonly groups = computed(() =>
     groupRuns(this.query.ids.value, (id) => this.runs.peek(id)?.experiment),
   );
@@ -67,10 +69,21 @@ export class Live implements StreamListener {
   /** The declared settings, for whoever calls `needSettings`. */
   readonly settingsRead = new ReadOnce<readonly Setting[]>([], () => this.client.listSettings());
   readonly settings = this.settingsRead.value;
+  /** Runs that an address names and that do not exist (any more). */
+  readonly absent = signal<ReadonlySet<string>>(new Set());
 
   private readonly stream: StreamClient;
   /** Runs and experiments that were asked for one by one, so that each is asked for once. */
   private readonly asked = new Set<string>();
+  private readonly followers = new Set<Follower>();
+  private readonly followedPage: FollowedPage = {
+    readSeries: (...wanted) => this.client.readSeries(...wanted),
+    abandonedParts: (run) => abandonedParts(this.runs.peek(run)?.attempts ?? []),
+    latestAttempt: (run) =>
+      Math.max(0, ...(this.runs.peek(run)?.attempts ?? []).map((a) => a.number ?? 0)),
+    missing: (run) => this.forget(run),
+    rewatch: () => this.stream.watch([...new Set([...this.followers].flatMap((one) => one.runs))]),
+  };
   private adopted: Group | undefined;
   private asking: Question | undefined;
   private readonly stopEffects: (() => void)[];
@@ -81,16 +94,9 @@ export class Live implements StreamListener {
     private readonly onUnauthorized: () => void,
   ) {
     this.client = new Client(token, onUnauthorized);
-    this.curves = new CurveStore({
-      readSeries: (run, signal, part) => {
-        const points = part ? maxAbandonedPoints : maxPoints;
-        return this.client.readSeries(run, drawnSeries, points, signal, part);
-      },
-      abandonedParts: (run) => abandonedParts(this.runs.peek(run)?.attempts ?? []),
-      latestAttempt: (run) =>
-        Math.max(0, ...(this.runs.peek(run)?.attempts ?? []).map((a) => a.number ?? 0)),
-      missing: (run) => this.forget(run),
-    });
+    const drawnFollower = this.follow(drawnSeries, maxPoints);
+    this.drawnCurves = drawnFollower.curves;
+    this.curves = this.drawnCurves.store;
     this.query = new RunQuery({
       list: (question, size, pageToken) => this.client.listRuns(question, size, pageToken),
       take: (runs, mark) => this.runs.takeList(runs, mark),
@@ -103,9 +109,7 @@ export class Live implements StreamListener {
     this.readLists();
     this.stopEffects = [
       effect(() => {
-        const drawn = this.drawn.value;
-        this.curves.keep(drawn);
-        this.stream.watch(drawn);
+        drawnFollower.keep(this.drawn.value);
       }),
       effect(() => {
         this.looks.value = assignLooks(
@@ -126,8 +130,17 @@ export class Live implements StreamListener {
     this.query.stop();
     this.trends.stop();
     this.settingsRead.stop();
-    this.curves.keep([]);
+    for (const follower of this.followers) follower.stop();
     this.stream.close();
+  }
+
+  /** Reads more series of some runs and keeps them up to date; `stop` it when it is not needed. */
+  follow(names: readonly string[], maxPoints: number): Follower {
+    const follower = new Follower(this.followedPage, names, maxPoints, (one) =>
+      this.followers.delete(one),
+    );
+    this.followers.add(follower);
+    return follower;
   }
 
   events(events: StreamEvent[]): void {
@@ -136,8 +149,8 @@ export class Live implements StreamListener {
         const gone = this.runs.takeEvent(event);
         if (gone !== undefined) deselect(gone);
         this.query.takeEvent(event);
-        this.curves.takeEvent(event);
         this.trends.takeEvent(event);
+        for (const follower of this.followers) follower.takeEvent(event);
         if (event.kind === 'notice') this.notices.value = event.problems;
         if (event.kind !== 'points' && event.kind !== 'progress') this.stateChanges.value++;
         if (event.kind === 'run') this.readUnlistedExperiment(event.run.experiment);
@@ -152,11 +165,11 @@ export class Live implements StreamListener {
   }
 
   covered(runs: string[]): void {
-    this.curves.covered(runs);
+    for (const { curves } of this.followers) curves.store.covered(runs);
   }
 
   reset(): void {
-    this.curves.reset();
+    for (const { curves } of this.followers) curves.store.reset();
     this.trends.reset();
     if (this.asking) this.query.again();
     this.readLists();
@@ -196,6 +209,7 @@ export class Live implements StreamListener {
 
   private forget(id: string): void {
     batch(() => {
+      this.absent.value = new Set([...this.absent.peek(), id]);
       this.runs.forget(id);
       this.query.takeEvent({ kind: 'deleted', run: id });
       deselect(id);

@@ -33,7 +33,7 @@ describe('what can be done with a run', () => {
     const expected: [Run_StateJson, string][] = [
       ['STATE_QUEUED', 'cancel pause hold pin'],
       ['STATE_STARTING', 'cancel pause pin'],
-      ['STATE_RUNNING', 'cancel pause pin'],
+      ['STATE_RUNNING', 'cancel pause probe pin'],
       ['STATE_PAUSING', 'cancel pin'],
       ['STATE_PAUSED', 'cancel resume pin'],
       ['STATE_CANCELLING', 'pin'],

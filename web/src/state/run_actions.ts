@@ -46,6 +46,13 @@ export const runActions: readonly RunAction[] = [
     ask: verb('pause'),
   },
   {
+    name: 'probe',
+    done: 'asked for a probe, which comes with the next step',
+    confirm: false,
+    applies: isOneOf('STATE_RUNNING'),
+    ask: verb('probe'),
+  },
+  {
     name: 'resume',
     done: 'resumed',
     confirm: false,

@@ -1,7 +1,20 @@
+import { effect } from '@preact/signals';
 import { describe, expect, it } from 'vitest';
 import { groupRuns, RunList } from './run_list';
 
 describe('RunList', () => {
+  it('tells who looks for a run when it comes', () => {
+    const list = new RunList();
+    const seen: (string | undefined)[] = [];
+    const stop = effect(() => {
+      seen.push(list.get('a')?.displayName);
+    });
+    list.takeList([{ id: 'a', displayName: 'first' }], list.mark());
+    list.takeList([{ id: 'a', displayName: 'second' }], list.mark());
+    stop();
+    expect(seen).toEqual([undefined, 'first', 'second']);
+  });
+
   it('lists newest first', () => {
     const list = new RunList();
     list.takeList([{ id: '01A' }, { id: '01C' }], 0);

@@ -12,8 +12,11 @@ export class RunList {
   private clock = 0;
   private readonly changed = new Map<string, number>();
 
+  /** Whoever reads one that is not here is told when runs have come. */
   get(id: string): RunJson | undefined {
-    return this.runs.get(id)?.value;
+    const run = this.runs.get(id);
+    if (!run) this.ids.value;
+    return run?.value;
   }
 
   /** What runs are grouped by, read without making the reader depend on progress. */

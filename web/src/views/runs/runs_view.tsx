@@ -1,5 +1,7 @@
 // All runs, and the curves of those that are selected.
 import './runs.css';
+import { useEffect, useMemo } from 'preact/hooks';
+import { keepDetail, plainBoard } from '../../charts/board';
 import { CurveChart } from '../../charts/curve_chart';
 import { formatCount, formatLarge } from '../../format/format';
 import { progressText } from '../../format/run_text';
@@ -9,8 +11,8 @@ import type { Live } from '../../state/live';
 import { address } from '../../state/router';
 import { cursorStep, select, zoom, zoomTo } from '../../state/selection';
 import { addressOf } from '../../state/url_state';
+import { CopyLink } from '../shared/copy_link';
 import { RunActionsBar } from '../shared/run_actions_bar';
-import { say, sayProblem } from '../shared/said';
 import { ListBar } from './list_bar';
 import { heldStep } from './run_cells';
 import { RunTable } from './run_table';
@@ -73,6 +75,8 @@ function NoneFound() {
 
 function Curves({ live }: { live: Live }) {
   const drawn = live.drawn.value;
+  const board = useMemo(() => plainBoard(live), [live]);
+  useEffect(() => keepDetail(board), [board]);
   return (
     <section class="curves" aria-label="Curves of the selected runs">
       <div class="strip">
@@ -90,30 +94,19 @@ function Curves({ live }: { live: Live }) {
             clear
           </button>
         ) : null}
-        <button type="button" onClick={copyLink}>
-          copy link
-        </button>
+        <CopyLink />
       </div>
       {drawn.length > 0 ? (
         <div class="charts">
-          <CurveChart live={live} series="loss" title="loss (log)" />
+          <CurveChart board={board} series="loss" title="loss (log)" />
           <CurveChart
-            live={live}
+            board={board}
             series="gradient_norm"
             title="gradient norm (log, before clipping)"
           />
         </div>
       ) : null}
     </section>
-  );
-}
-
-function copyLink(): void {
-  // Browsers let only pages of a safe address copy by themselves.
-  const copying = navigator.clipboard?.writeText(location.href) ?? Promise.reject(new Error());
-  copying.then(
-    () => say('the address of this view is copied'),
-    () => sayProblem('copy link', 'the browser does not let this page copy; take the address bar'),
   );
 }
 

@@ -15,7 +15,7 @@ import { Menu } from './menu';
 import { say, sayProblem } from './said';
 
 /** These are buttons; the others are in a menu. */
-const first = new Set(['cancel', 'pause', 'resume', 'retry']);
+const first = new Set(['cancel', 'pause', 'probe', 'resume', 'retry']);
 
 export function RunActionsBar({ live, ids }: { live: Live; ids: readonly string[] }) {
   const runs = ids.flatMap((id) => live.runs.get(id) ?? []);

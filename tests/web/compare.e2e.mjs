@@ -1,0 +1,227 @@
+// Runs beside each other, and experiments, at the real server with scripted trainers:
+//   NORMLABD=… NORMLAB=… node compare.e2e.mjs ARTEFACTS [STEPS] [BOUND]
+// Twenty runs of STEPS steps (default 10,000) are opened in one picture. With a BOUND in milliseconds the
+// page must show them sooner; without, the time is only printed, since a busy machine says nothing.
+import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test, { after, before } from 'node:test';
+import {
+  drawnPoints,
+  openBrowser,
+  seeCharts,
+  seriousFaults,
+  timeCharts,
+  until,
+} from './browser.mjs';
+import { RealServer } from './real_server.mjs';
+
+const [artefacts, longSteps = '10000', bound] = process.argv.slice(2);
+mkdirSync(artefacts, { recursive: true });
+const steps = Number(longSteps);
+
+const server = new RealServer({
+  script: 'steps_per_second=0',
+  // Of the last three seeds one goes another way, and two trains slowly enough to be watched.
+  scriptBySeed: { 2: 'steps_per_second=20', 12: 'value=step' },
+  options: ['--cpu-slots', '3'],
+});
+let browser;
+before(async () => {
+  await server.start();
+  browser = await openBrowser();
+});
+after(async () => {
+  await browser?.close();
+  await server.end();
+});
+
+async function open(hash) {
+  const page = await browser.newPage();
+  await seeCharts(page);
+  await timeCharts(page);
+  await page.goto(server.loginAddress());
+  await page.locator('.connection.live').waitFor();
+  await go(page, hash);
+  return page;
+}
+const go = (page, hash) =>
+  page.evaluate((to) => {
+    location.hash = to;
+  }, hash);
+const corner = (page, series = 'loss') =>
+  page.locator(`[data-series="${series}"] .points`).textContent();
+
+async function pictures(page, name) {
+  for (const colorScheme of ['light', 'dark']) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width: 1440, height: 1500 });
+    await page.waitForTimeout(400);
+    await page.screenshot({ path: join(artefacts, `${name}_${colorScheme}.png`) });
+    assert.deepEqual(await seriousFaults(page), [], `${name}, ${colorScheme}`);
+  }
+}
+
+test('twenty runs are soon in one picture', async () => {
+  const ids = [];
+  for (let seed = 101; seed <= 120; seed++) {
+    ids.push((await server.submit(`overlay ${seed}`, { steps, seed })).id);
+  }
+  for (const id of ids) {
+    await until('its end', async () => (await server.api('GET', `/runs/${id}`)).endTime, 120);
+  }
+  const page = await open('#/runs');
+  await go(page, `#/compare?runs=${ids}`);
+  await page.reload();
+  await until('twenty curves', async () => (await drawnPoints(page, 'loss')).length === 20);
+  const total = new Intl.NumberFormat('en-US').format(steps);
+  await until('their points', async () => (await corner(page)).includes(`${total}`));
+  const shown = await until('all', () => page.evaluate(() => window.firstDrawn.loss));
+  console.log(
+    `20 runs of ${total} steps are drawn ${Math.round(shown)} ms after their page is asked for`,
+  );
+  writeFileSync(join(artefacts, 'overlay.json'), `${JSON.stringify({ steps, shown })}\n`);
+  if (bound) assert.ok(shown < Number(bound), `${shown} ms, bound ${bound} ms`);
+  assert.equal(await page.locator('.outcomes tbody tr').count(), 20);
+  assert.equal(await server.watchers(), 1, 'event streams');
+  await page.screenshot({ path: join(artefacts, 'overlay.png') });
+
+  // A box of the table hides its line; the address says so.
+  await page.locator('.outcomes tbody tr').first().locator('input').click();
+  await until('one less', async () => (await drawnPoints(page, 'loss')).length === 19);
+  assert.ok(page.url().includes(`hide=${ids[0]}`), page.url());
+  assert.deepEqual(page.faults, []);
+  await page.close();
+});
+
+test('a page that loses its server has the same picture again when it is back', async () => {
+  const ids = [];
+  for (const name of ['one', 'two']) {
+    ids.push((await server.submit(name, { steps: 100_000, seed: 2, checkpointEvery: 50 })).id);
+  }
+  const page = await open(`#/compare?runs=${ids}&smooth=0`);
+  const drawn = () => drawnPoints(page, 'loss');
+  await until('two curves', async () => {
+    const lines = await drawn();
+    return lines.length === 2 && lines.every((line) => line.length > 20);
+  });
+  const address = page.url();
+  const rows = await page.locator('.outcomes tbody tr').allTextContents();
+  await server.kill();
+  await page.getByText('offline since').waitFor();
+  const kept = await drawn();
+  assert.ok(
+    kept.every((line) => line.length > 20),
+    'what was drawn stays',
+  );
+  await server.start();
+  const back = Date.now();
+  await page.locator('.connection.live, .connection.behind').waitFor({ timeout: 5_000 });
+  await until(
+    'more points',
+    async () => (await drawn()).every((line, index) => line.length > kept[index].length + 10),
+    5,
+  );
+  assert.ok(Date.now() - back < 5_000, 'back within five seconds');
+  const lines = await drawn();
+  for (const [index, id] of ids.entries()) {
+    const stored = await server.stored(id);
+    assert.deepEqual(lines[index], stored.slice(0, lines[index].length), 'no gap and no repeat');
+  }
+  assert.equal(page.url(), address);
+  assert.equal((await page.locator('.outcomes tbody tr').allTextContents()).length, rows.length);
+  for (const id of ids) {
+    await server.api('POST', `/runs/${id}:cancel`, {});
+    await server.ended(id);
+  }
+  await page.close();
+});
+
+test('seeds are one line with a band, and two runs have a difference', async () => {
+  const ids = [];
+  for (const seed of [11, 12, 13]) {
+    ids.push((await server.submit(`seeds · seed ${seed}`, { steps: 40, seed })).id);
+  }
+  for (const id of ids) await server.ended(id);
+  const page = await open(`#/compare?runs=${ids}&diff=${ids[1]},${ids[0]}`);
+  await until('three curves', async () => (await drawnPoints(page, 'loss')).length === 3);
+  // The second has the loss s at step s, and the others 4 / s.
+  const difference = (
+    await until(
+      'the difference',
+      async () =>
+        (await drawnPoints(page, 'difference-loss'))[0]?.length === 40 &&
+        (await drawnPoints(page, 'difference-loss')),
+    )
+  )[0];
+  assert.deepEqual(
+    difference,
+    difference.map(([step]) => [step, step - 4 / step]),
+  );
+  const names = () => page.locator('.outcomes tbody th').allTextContents();
+  const sort = page.getByRole('button', { name: 'final loss' });
+  await sort.click();
+  await until('rising', async () => (await names()).at(-1) === 'seeds · seed 12');
+  await sort.click();
+  await until('falling', async () => (await names())[0] === 'seeds · seed 12');
+  assert.ok(page.url().includes('sort=-final_loss'), page.url());
+  await sort.click();
+  await until('as before', async () => (await names())[0] === 'seeds · seed 11');
+
+  await page.getByLabel('seeds as median with band').check();
+  await until(
+    'a band',
+    async () =>
+      (await drawnPoints(page, 'loss')).length === 3 && page.url().includes('seeds=median'),
+  );
+  await until('one row', async () => (await page.locator('.outcomes tbody tr').count()) === 1);
+  const [median, high, low] = await drawnPoints(page, 'loss');
+  for (const [step, value] of median) assert.equal(value, 4 / step);
+  for (const [step, value] of high) assert.equal(value, Math.max(step, 4 / step));
+  for (const [step, value] of low) assert.equal(value, Math.min(step, 4 / step));
+  assert.equal(await page.locator('.outcomes tbody th').textContent(), 'seeds · 3 seeds');
+  await pictures(page, 'seeds');
+  assert.deepEqual(page.faults, []);
+  await page.close();
+});
+
+test('a sweep is a table over two settings whose cells lead to their runs', async () => {
+  const experiment = await server.api('POST', '/experiments', {
+    displayName: 'depth',
+    sweep: {
+      base: { steps: 20, dModel: 8, heads: 2, vocabSize: 8, sequenceLength: 4, batchSize: 2 },
+      axes: [
+        { setting: 'layers', values: ['1', '2', '3'] },
+        { setting: 'learning_rate', values: ['5e-4', '2e-3'] },
+      ],
+    },
+  });
+  for (const { id } of experiment.runs) await server.ended(id);
+  const page = await open(`#/experiments/${experiment.id}`);
+  const cells = page.locator('.sweep tbody td');
+  await until('six cells', async () => (await cells.count()) === 6);
+  assert.equal(await page.locator('.head h1').textContent(), 'depth');
+  // 4 / 20, the last loss of each.
+  assert.deepEqual([...new Set(await cells.allTextContents())], ['0.200']);
+  await until('six curves', async () => (await drawnPoints(page, 'loss')).length === 6);
+  assert.ok(page.url().includes('sel='), 'what is drawn is in the address');
+  await page.getByLabel('colour').selectOption('max_gradient_norm');
+  await until('another number', async () => (await cells.first().textContent()) === '2.00');
+  await pictures(page, 'sweep');
+  await cells.nth(3).locator('a').click();
+  await page.locator('main.run-page .head h1').waitFor();
+  const wanted = experiment.runs.find(
+    ({ spec }) => spec.layers === '2' && spec.learningRate === 0.002,
+  );
+  assert.ok(page.url().includes(wanted.id), page.url());
+  await page.goBack();
+  await until('the sweep', async () => (await cells.count()) === 6);
+  assert.deepEqual(page.faults, []);
+  await page.close();
+});
+
+test('without runs the page says how to choose some', async () => {
+  const page = await open('#/compare');
+  await page.getByText('No runs are chosen').waitFor();
+  await page.close();
+});

@@ -1,0 +1,347 @@
+// The view of one run, at the real server:
+//   NORMLABD=… NORMLAB=… node run.e2e.mjs ARTEFACTS [STEPS] [BOUND]
+// A run of STEPS steps (default 1,000,000) is opened. With a BOUND in milliseconds the page must show
+// it sooner; without, the time is only printed, since a busy machine says nothing.
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test, { after, before } from 'node:test';
+import {
+  drawnPoints,
+  openBrowser,
+  seeCharts,
+  seriousFaults,
+  timeCharts,
+  until,
+} from './browser.mjs';
+import { RealServer } from './real_server.mjs';
+
+const [artefacts, longSteps = '1000000', bound] = process.argv.slice(2);
+mkdirSync(artefacts, { recursive: true });
+
+const steps = Number(longSteps);
+const spike = Math.round(0.654321 * steps);
+const scripted = new RealServer({
+  script: `spike_at=${spike}`,
+  scriptBySeed: { 2: 'steps_per_second=20', 3: 'steps_per_second=500,nan_at=40' },
+});
+const training = new RealServer();
+let browser;
+before(async () => {
+  await Promise.all([scripted.start(), training.start()]);
+  browser = await openBrowser({ acceptDownloads: true });
+});
+after(async () => {
+  await browser?.close();
+  await Promise.all([scripted.end(), training.end()]);
+});
+
+/** A page that is logged in at a server, showing `hash`; not loaded anew. */
+async function open(server, hash) {
+  const page = await browser.newPage();
+  await seeCharts(page);
+  await timeCharts(page);
+  await page.goto(server.loginAddress());
+  await page.locator('.connection.live').waitFor();
+  await page.evaluate((to) => {
+    location.hash = to;
+  }, hash);
+  return page;
+}
+const corner = (page, series = 'loss') =>
+  page.locator(`[data-series="${series}"] .points`).textContent();
+const pngBegin = Buffer.from([0x89, 0x50, 0x4e, 0x47]);
+
+/** What the menu of a chart gives. */
+async function download(page, title, kind) {
+  const waiting = page.waitForEvent('download');
+  await page.getByRole('button', { name: `download ${title}` }).click();
+  await page.getByRole('button', { name: kind, exact: true }).click();
+  const file = await waiting;
+  return { name: file.suggestedFilename(), content: readFileSync(await file.path()) };
+}
+const go = (page, hash) =>
+  page.evaluate((to) => {
+    location.hash = to;
+  }, hash);
+const inside = (points, from, to) => points.filter(([step]) => step >= from && step <= to);
+
+test('a long run is soon there, with its spike, and a zoom has every point', async () => {
+  const { id } = await scripted.submit('long', { steps });
+  await until('its end', async () => (await scripted.api('GET', `/runs/${id}`)).endTime, 240);
+  const page = await open(scripted, '#/runs');
+  await go(page, `#/runs/${id}`);
+  // From an address typed in: nothing of it is here yet.
+  await page.reload();
+  const total = new Intl.NumberFormat('en-US').format(steps);
+  await until('the curve', async () => (await corner(page)).startsWith(`${total} points, `));
+  const shown = await page.evaluate(() => window.firstDrawn.loss);
+  console.log(
+    `a run of ${total} steps is drawn ${Math.round(shown)} ms after its page is asked for`,
+  );
+  writeFileSync(join(artefacts, 'open.json'), `${JSON.stringify({ steps, shown })}\n`);
+  if (bound) assert.ok(shown < Number(bound), `${shown} ms, bound ${bound} ms`);
+
+  assert.match(await corner(page), /points, [\d,]+ drawn, extremes kept/);
+  const [line] = await drawnPoints(page, 'loss');
+  assert.equal(new Map(line).get(spike), 100 * (4 / spike), 'the spike is one of the points drawn');
+  const pixels = await page.evaluate(
+    ({ spike, value }) => {
+      const plot = window.charts.loss;
+      const at = (x, y) =>
+        [plot.valToPos(x, 'x', true), plot.valToPos(y, 'y', true)].map(Math.round);
+      const [x, top] = at(spike, value);
+      const { data } = plot.ctx.getImageData(
+        x - 2,
+        top,
+        5,
+        Math.max(1, at(spike, value / 50)[1] - top),
+      );
+      let drawn = 0;
+      for (let index = 3; index < data.length; index += 4) if (data[index] > 100) drawn++;
+      return drawn;
+    },
+    { spike, value: 100 * (4 / spike) },
+  );
+  assert.ok(pixels > 20, `the spike is ${pixels} pixels of the picture`);
+  await page.screenshot({ path: join(artefacts, 'run_long.png') });
+
+  const from = spike - 40;
+  await go(page, `#/runs/${id}?x=${from}..${from + 99}`);
+  await until('every point', async () => (await corner(page)) === '100 of 100 points');
+  await until(
+    'their line',
+    async () => inside((await drawnPoints(page, 'loss'))[0], from, from + 99).length === 100,
+  );
+  const [zoomed] = await drawnPoints(page, 'loss');
+  const { columns } = await scripted.api(
+    'GET',
+    `/runs/${id}/series?names=loss&from=${from}&to=${from + 99}`,
+  );
+  assert.deepEqual(
+    inside(zoomed, from, from + 99),
+    columns.loss.steps.map((step, index) => [step, columns.loss.values[index]]),
+  );
+  await page.screenshot({ path: join(artefacts, 'run_zoomed.png') });
+  assert.deepEqual(page.faults, []);
+  await page.close();
+});
+
+test('charts are zoomed by dragging, moved in by keys, and leave the wheel to the page', async () => {
+  const { id } = await scripted.submit('short', { steps: 100, seed: 7 });
+  await scripted.ended(id);
+  const page = await open(scripted, `#/runs/${id}`);
+  await until('the curve', async () => (await corner(page)) === '100 of 100 points');
+  const over = page.locator('[data-series="loss"] .u-over');
+  const box = await over.boundingBox();
+  const across = (share) => box.x + share * box.width;
+  await page.mouse.move(across(0.2), box.y + 60);
+  await page.mouse.down();
+  await page.mouse.move(across(0.4), box.y + 60, { steps: 4 });
+  await page.mouse.up();
+  await until('a zoom', async () => /x=(19|20|21)\.\.(39|40|41)/.test(page.url()));
+  await until('its count', async () => /^2[0-3] of 2[0-3] points$/.test(await corner(page)));
+  // Both charts, since they share their axis.
+  const ranges = await page.evaluate(() =>
+    ['loss', 'gradient_norm'].map((name) => window.charts[name].scales.x.min),
+  );
+  assert.equal(ranges[0], ranges[1]);
+  await over.dblclick();
+  await until('all of it', async () => !page.url().includes('x='));
+
+  const view = page.locator('main.run-page');
+  const before = await view.evaluate((element) => element.scrollTop);
+  await page.mouse.wheel(0, 200);
+  await until('the page to scroll', async () => (await view.evaluate((e) => e.scrollTop)) > before);
+  assert.ok(!page.url().includes('x='), 'the wheel zooms nothing');
+  await view.evaluate((element) => element.scrollTo(0, 0));
+
+  await page.mouse.move(2, 2);
+  await page.locator('[data-series="loss"] .plot').focus();
+  await page.keyboard.press('ArrowRight');
+  await until('the first step', async () =>
+    (await page.locator('.tools').first().textContent()).includes('step 1'),
+  );
+  await page.keyboard.press('PageUp');
+  await until('ten further', async () =>
+    (await page.locator('.tools').first().textContent()).includes('step 11'),
+  );
+  // The cursor of the other chart is at the same step.
+  const synced = await page.evaluate(() => {
+    const plot = window.charts.gradient_norm;
+    return Math.round(plot.posToVal(plot.cursor.left, 'x'));
+  });
+  assert.equal(synced, 11);
+  assert.deepEqual(page.faults, []);
+  await page.close();
+});
+
+test('axes, smoothing and tokens are in the address and in the picture', async () => {
+  const { id } = await scripted.submit('looks', { steps: 100, seed: 3, stopOnNonFinite: false });
+  await scripted.ended(id);
+  const page = await open(scripted, `#/runs/${id}?y=linear&smooth=10`);
+  await until('the curve', async () => (await corner(page)).startsWith('100 of 100 points'));
+  const [smooth, raw] = await drawnPoints(page, 'loss');
+  assert.equal(raw.length, 100);
+  assert.equal(new Map(raw).get(40), null);
+  assert.equal(new Map(smooth).get(40), null, 'a gap where there is no number');
+  assert.ok(
+    smooth.every(([step, value]) => step === 40 || value > 0),
+    'NaN spoils no other step',
+  );
+  assert.match(await page.locator('.bad-step').textContent(), /step 40/);
+  await page.getByLabel('x axis').selectOption('tokens');
+  await until('the address', async () => page.url().includes('by=tokens'));
+  // 2 sequences of 4 tokens a step.
+  await until('tokens', async () => (await drawnPoints(page, 'loss'))[1].at(-1)[0] === 800);
+  await page.getByLabel('smoothing').selectOption('0');
+  await until('one line', async () => (await drawnPoints(page, 'loss')).length === 1);
+  await page.screenshot({ path: join(artefacts, 'run_tokens.png') });
+
+  const take = (kind) => download(page, 'loss (linear)', kind);
+  const csv = await take('CSV');
+  assert.equal(csv.name, 'loss.csv');
+  const rows = csv.content.toString().trim().split('\n');
+  assert.equal(rows[0], 'run,step,loss');
+  assert.equal(rows.length, 101);
+  assert.equal(rows[40], 'looks,40,NaN');
+  const svg = (await take('SVG')).content.toString();
+  assert.ok(svg.startsWith('<svg xmlns='), svg.slice(0, 60));
+  const png = (await take('PNG')).content;
+  assert.deepEqual(png.subarray(0, 4), pngBegin);
+
+  const waiting = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'export this run' }).click();
+  await page.getByRole('button', { name: 'CSV of all points' }).click();
+  const all = readFileSync(await (await waiting).path(), 'utf8')
+    .trim()
+    .split('\n');
+  assert.equal(all[0], 'run,step,loss,gradient_norm,learning_rate');
+  assert.equal(all.length, 101);
+  assert.deepEqual(page.faults, []);
+  await page.close();
+});
+
+test('a run is paused, resumed and cancelled from its page', async () => {
+  const { id } = await scripted.submit('moved', { steps: 100_000, seed: 2 });
+  const page = await open(scripted, `#/runs/${id}`);
+  const state = (word) => page.locator('.head .state', { hasText: word }).waitFor();
+  await state('running');
+  const press = (name) => page.getByRole('button', { name, exact: true }).click();
+  await press('pause');
+  await press('yes, pause');
+  await state('paused');
+  await press('resume');
+  await state('running');
+  await until(
+    'a second attempt',
+    async () => (await page.locator('.attempts tbody tr').count()) === 2,
+  );
+  await press('probe');
+  await until('a probe', async () =>
+    Object.hasOwn((await scripted.api('GET', `/runs/${id}/series?names=log_z`)).columns, 'log_z'),
+  );
+  await press('cancel');
+  await press('no');
+  await state('running');
+  await press('cancel');
+  await press('yes, cancel');
+  await state('cancelled');
+  assert.equal((await scripted.api('GET', `/runs/${id}`)).state, 'STATE_CANCELLED');
+  assert.deepEqual(page.faults, []);
+  await page.close();
+});
+
+test('blocks, settings and log of a run that really trains', async () => {
+  const { id } = await training.submit('small <b>model</b>', {
+    layers: 4,
+    steps: 60,
+    placement: 'post',
+    diagnoseEvery: 5,
+    probeEvery: 30,
+    vocabSize: 16,
+    sequenceLength: 8,
+    dModel: 16,
+  });
+  const page = await open(training, `#/runs/${id}`);
+  await page.evaluate(() => {
+    addEventListener('painted', ({ detail }) => {
+      window.heatmap = detail.grid;
+    });
+  });
+  await training.ended(id);
+  await page.locator('.head .state', { hasText: 'succeeded' }).waitFor();
+  const measured = [1, ...Array.from({ length: 12 }, (_, index) => 5 * (index + 1))];
+  const names = Array.from({ length: 4 }, (_, block) => `block/${block + 1}/gradient_norm`);
+  const { columns } = await training.api('GET', `/runs/${id}/series?names=${names}`);
+  const grid = await until('the heatmap', () =>
+    page.evaluate(
+      (count) => window.heatmap?.steps.length === count && window.heatmap,
+      measured.length,
+    ),
+  );
+  assert.deepEqual(grid.steps, measured);
+  assert.deepEqual(
+    grid.values,
+    names.flatMap((name) => columns[name].values),
+  );
+
+  // What is at a step: the third block at step 30, by keys and by its picture.
+  const dots = () => page.locator('[data-profile="gradient_norm"] circle title').allTextContents();
+  await page.locator('[data-profile="gradient_norm"] input[type=range]').fill('6');
+  await until('the step', async () => page.url().includes('at=30'));
+  assert.equal((await dots()).length, 4);
+  assert.ok((await dots())[2].startsWith('small <b>model</b>, block 3: '), (await dots())[2]);
+  const heatmap = page.locator('[data-blocks="gradient_norm"] .plot');
+  const box = await heatmap.boundingBox();
+  await heatmap.click({ position: { x: box.width - 28, y: 20 } });
+  await until('the last step', async () => page.url().includes('at=60'));
+
+  for (const title of ['gradient norm by block', 'gradient norm over blocks']) {
+    const png = await download(page, title, 'PNG');
+    assert.deepEqual(png.content.subarray(0, 4), pngBegin);
+    assert.ok(png.content.length > 3_000, `${title}: a picture of ${png.content.length} bytes`);
+    const svg = (await download(page, title, 'SVG')).content.toString();
+    assert.match(svg, /^<svg .*<\/svg>\s*$/s);
+    const csv = (await download(page, title, 'CSV')).content.toString();
+    assert.match(csv, /^run,.*gradient_norm\nsmall <b>model<\/b>,/);
+  }
+
+  await page.getByLabel('quantity by block').selectOption('jacobian_gain');
+  await until('probes', async () =>
+    (await page.locator('[data-blocks="jacobian_gain"] .points').textContent()).includes('3 steps'),
+  );
+  await page.getByLabel('quantity by block').selectOption('stream_rms');
+  await page.locator('[data-blocks="stream_rms"]').waitFor();
+
+  await page.locator('.log').scrollIntoViewIfNeeded();
+  await until('the log', async () => (await page.locator('.log').textContent()).length > 20);
+  const differing = await page.locator('.settings tr.differs th').allTextContents();
+  assert.ok(differing.includes('placement') && differing.includes('layers'), `${differing}`);
+  assert.ok(!differing.includes('final_norm'), 'what follows from others is no choice');
+  assert.equal(await page.locator('.head h1').textContent(), 'small <b>model</b>');
+  for (const colorScheme of ['light', 'dark']) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width: 1440, height: 1500 });
+    await page.waitForTimeout(400);
+    await page.screenshot({ path: join(artefacts, `run_${colorScheme}.png`) });
+    assert.deepEqual(await seriousFaults(page), [], colorScheme);
+  }
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.setViewportSize({ width: 420, height: 900 });
+  await page.waitForTimeout(400);
+  await page.screenshot({ path: join(artefacts, 'run_phone.png') });
+  assert.equal(
+    await page.evaluate(() => document.documentElement.scrollWidth > innerWidth),
+    false,
+    'nothing sticks out sideways',
+  );
+  assert.deepEqual(page.faults, []);
+  await page.close();
+});
+
+test('a run that is not there says so', async () => {
+  const page = await open(scripted, '#/runs/01JZZZZZZZZZZZZZZZZZZZZZZZ');
+  await page.getByRole('alert').filter({ hasText: 'There is no run' }).waitFor();
+  await page.close();
+});

@@ -1,0 +1,252 @@
+// Blocks over steps, with the input at the bottom: where in the network something happens, and when.
+import { type Signal, useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { type Board, stepsShown, xRange } from '../charts/board';
+import { TakeAway } from '../charts/chart_menu';
+import { download, fileName, picture } from '../charts/download';
+import { SvgPen } from '../charts/svg_pen';
+import { formatCount, formatValue } from '../format/format';
+import { csvOf } from '../series/csv';
+import { needsDetail } from '../series/zoomed';
+import type { CurveSet } from '../state/curve_set';
+import { cursorStep } from '../state/selection';
+import { theme } from '../state/theme';
+import './blocks.css';
+import { notMeasured } from './depth_profile';
+import { drawHeatmap, type HeatmapScene, type Ink, placeAt } from './draw_heatmap';
+import { type BlockCurve, blockGrid, type ColourRange, colourRange, columnAt } from './grid';
+import { ColourBar, CursorLine } from './heatmap_parts';
+import { type Block, type BlockMetric, seriesOf } from './metrics';
+import { useSize } from './use_size';
+
+interface Place {
+  row: number;
+  step: number;
+}
+
+interface Props {
+  board: Board;
+  run: string;
+  curves: CurveSet;
+  blocks: readonly Block[];
+  metric: BlockMetric;
+  /** Spanned by the colours, where several heatmaps share them; undefined: this run's own. */
+  colours?: ColourRange | undefined;
+  /** Says whose it is, beside others. */
+  named?: boolean;
+  /** The step of the depth profile. */
+  step: number | undefined;
+  onStep(step: number): void;
+}
+
+/** The curves of a metric, a block each, as far as they are here. */
+export function blockCurves(
+  curves: CurveSet,
+  run: string,
+  blocks: readonly Block[],
+  metric: BlockMetric,
+  range?: { from: number; to: number },
+): (BlockCurve | undefined)[] {
+  return blocks.map((block) => {
+    const drawn = curves.zoomed(run, seriesOf(block, metric), range)?.drawn;
+    if (!drawn) return undefined;
+    const { steps, values } = drawn;
+    return { steps, values, thinned: needsDetail(drawn, { from: 0, to: 0 }) };
+  });
+}
+
+export function Heatmap(props: Props) {
+  const { board, run, curves, blocks, metric } = props;
+  const name = board.live.runs.peek(run)?.displayName ?? run;
+  const [box, size] = useSize<HTMLDivElement>();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  // Not a state of this component, which is costly to render.
+  const here = useSignal<Place | undefined>(undefined);
+  curves.depend();
+  const scene = sceneOf(props, size.width);
+  const shade = theme.value;
+  useEffect(() => {
+    if (canvas.current && size.width > 0) paint(canvas.current, size, scene);
+  }, [scene, shade, size]);
+
+  const at = (event: MouseEvent) =>
+    placeAt(event.offsetX, event.offsetY, size.width, size.height, scene);
+  const move = (event: MouseEvent) => {
+    const place = at(event);
+    here.value = place;
+    cursorStep.value = place?.step;
+  };
+  const leave = () => {
+    here.value = undefined;
+    cursorStep.value = undefined;
+  };
+  const click = (event: MouseEvent) => {
+    const place = at(event);
+    const column = place ? columnAt(scene.grid, place.step) : -1;
+    if (column >= 0) props.onStep(scene.grid.steps[column] as number);
+  };
+  const press = (event: KeyboardEvent) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1, PageDown: -10, PageUp: 10 }[event.key];
+    const { steps } = scene.grid;
+    if (by === undefined || steps.length === 0) return;
+    event.preventDefault();
+    const now = columnAt(scene.grid, props.step ?? Number.POSITIVE_INFINITY);
+    props.onStep(steps[Math.min(steps.length - 1, Math.max(0, now + by))] as number);
+  };
+  const title = `${metric.title} by block: ${name}`;
+  const file = fileName(metric.name, 'blocks');
+  const png = async () => {
+    if (!canvas.current) return;
+    const style = getComputedStyle(document.documentElement);
+    download(`${file}.png`, await picture(canvas.current, title, style), 'image/png');
+  };
+  const svg = () => {
+    const { width, height } = size;
+    const pen = new SvgPen();
+    drawHeatmap(pen, width, height, scene, inkOfPage());
+    const text = pen.file(title, width, height, pageColour('--text'), pageColour('--background'));
+    download(`${file}.svg`, text, 'image/svg+xml');
+  };
+  const csv = () => download(`${file}.csv`, cells(props), 'text/csv');
+  return (
+    <figure class="chart" data-blocks={metric.name}>
+      <figcaption title={metric.help}>
+        <span class="title" title={name}>
+          {props.named ? `${name}: ` : ''}
+          {metric.title} by block and step
+        </span>
+        {scene.grid.steps.length > 0 ? <ColourBar scene={scene} /> : null}
+        <TakeAway
+          what={`${metric.title} by block`}
+          ways={[
+            ['PNG', png],
+            ['SVG', svg],
+            ['CSV', csv],
+          ]}
+        />
+      </figcaption>
+      {/* A slider over steps as well: it moves the profile's step. */}
+      <div
+        ref={box}
+        class="plot heatmap"
+        role="slider"
+        tabIndex={0}
+        aria-label={`${metric.title} by block and step; step of the depth profile`}
+        aria-valuemin={scene.grid.steps[0] ?? 0}
+        aria-valuemax={scene.grid.steps.at(-1) ?? 0}
+        aria-valuenow={props.step ?? scene.grid.steps.at(-1) ?? 0}
+        onMouseMove={move}
+        onMouseLeave={leave}
+        onClick={click}
+        onKeyDown={press}
+      >
+        <canvas
+          ref={canvas}
+          role="img"
+          aria-label={`${metric.title} of ${blocks.length} blocks at ${scene.grid.steps.length} steps, from ${formatValue(scene.colours.low)} to ${formatValue(scene.colours.high)}`}
+        />
+        <CursorLine board={board} run={run} size={size} step={props.step} />
+      </div>
+      <div class="note">
+        <Here here={here} scene={scene} metric={metric} />
+        <span class="points">{noteOf(props, scene)}</span>
+      </div>
+    </figure>
+  );
+}
+
+function sceneOf(props: Props, width: number): HeatmapScene {
+  const { board, run, curves, blocks, metric } = props;
+  const range = xRange(board);
+  const scale = board.scaleOf(run);
+  const shown = stepsShown(board, run) ?? {
+    from: Math.max(0, Math.floor(scale.stepAt(range[0]))),
+    to: Math.ceil(scale.stepAt(range[1])),
+  };
+  const found = blockCurves(curves, run, blocks, metric, stepsShown(board, run));
+  const grid = blockGrid(found, shown, Math.max(50, width));
+  const own = colourRange(grid.values, metric.scale);
+  return {
+    grid,
+    blocks,
+    colours: props.colours ? { ...own, low: props.colours.low, high: props.colours.high } : own,
+    scale: metric.scale,
+    range,
+    x: board.look.value.x,
+    xScale: scale,
+  };
+}
+
+function paint(
+  canvas: HTMLCanvasElement,
+  size: { width: number; height: number },
+  scene: HeatmapScene,
+) {
+  const ratio = devicePixelRatio;
+  canvas.width = size.width * ratio;
+  canvas.height = size.height * ratio;
+  const context = canvas.getContext('2d');
+  if (!context) return;
+  context.scale(ratio, ratio);
+  drawHeatmap(context, size.width, size.height, scene, inkOfPage());
+  canvas.dispatchEvent(new CustomEvent('painted', { detail: scene, bubbles: true }));
+}
+
+interface HereProps {
+  here: Signal<Place | undefined>;
+  scene: HeatmapScene;
+  metric: BlockMetric;
+}
+
+function Here({ here, scene, metric }: HereProps) {
+  const place = here.value;
+  return <span class="here">{(place && cellText(scene, metric, place)) || 'block'}</span>;
+}
+
+function pageColour(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function inkOfPage(): Ink {
+  return { text: pageColour('--secondary'), line: pageColour('--line') };
+}
+
+function cellText(scene: HeatmapScene, metric: BlockMetric, { row, step }: Place): string {
+  const block = scene.blocks[row];
+  const column = columnAt(scene.grid, step);
+  if (!block || column < 0) return '';
+  const value = scene.grid.values[row * scene.grid.steps.length + column];
+  const measured = scene.grid.steps[column] as number;
+  const number = value === undefined ? 'no point' : formatValue(value);
+  return `block ${block.label}, step ${formatCount(measured)}: ${metric.title} ${number}`;
+}
+
+function noteOf({ curves, run, metric, blocks }: Props, scene: HeatmapScene): string {
+  const problem = curves.problem(run);
+  if (problem) return `could not be read: ${problem}; trying again`;
+  if (scene.grid.steps.length === 0) {
+    if (curves.loading(run)) return 'reading…';
+    return notMeasured(metric);
+  }
+  const { offScale, nonFinite } = scene.colours;
+  const parts = [`${blocks.length} blocks × ${formatCount(scene.grid.steps.length)} steps`];
+  if (nonFinite > 0) parts.push(`${formatCount(nonFinite)} not finite (red)`);
+  if (offScale > 0) parts.push(`${formatCount(offScale)} at or below zero (grey)`);
+  return parts.join(' · ');
+}
+
+function cells({ board, run, curves, blocks, metric }: Props): string {
+  const name = board.live.runs.peek(run)?.displayName ?? run;
+  const found = blockCurves(curves, run, blocks, metric);
+  return csvOf(
+    ['run', 'block', 'step', metric.name],
+    found.flatMap((curve, row) =>
+      (curve?.steps ?? []).map((step, index) => [
+        name,
+        blocks[row]?.label,
+        step,
+        curve?.values[index],
+      ]),
+    ),
+  );
+}

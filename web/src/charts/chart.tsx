@@ -1,0 +1,84 @@
+// A chart with its title, its menu and its note. What it draws is a function of signals.
+import { useSignalEffect } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { cursorStep, hoveredRun, zoomTo } from '../state/selection';
+import { theme } from '../state/theme';
+import { ChartMenu } from './chart_menu';
+import { CurvePlot } from './curve_plot';
+import type { PlotContent } from './plot_content';
+
+interface Props {
+  /** Names the chart, also in the names of files. */
+  id: string;
+  title: string;
+  /** Unit of the values, shown on hover. */
+  unit?: string;
+  content: () => PlotContent;
+  /** What the x axis spans; cheaper than the content. */
+  range: () => [number, number];
+  cursor(x: number | undefined): void;
+  /** Points of the chart as CSV; the curves as they are, not smoothed. */
+  csv(): string;
+  /** What is written below. */
+  children: ComponentChildren;
+}
+
+export function Chart({ id, title, unit, content, range, cursor, csv, children }: Props) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<CurvePlot | undefined>(undefined);
+  const draw = () => plot.current?.show(content(), theme.value);
+
+  useEffect(() => {
+    const parent = box.current;
+    if (!parent) return;
+    const made = new CurvePlot(parent, {
+      cursor,
+      zoom: (from, to) => zoomTo({ from, to }),
+      unzoom: () => zoomTo(undefined),
+    });
+    plot.current = made;
+    const observer = new ResizeObserver(() => made.resize());
+    observer.observe(parent);
+    draw();
+    return () => {
+      observer.disconnect();
+      made.destroy();
+      plot.current = undefined;
+    };
+  }, []);
+
+  useSignalEffect(draw);
+  useSignalEffect(() => plot.current?.highlight(hoveredRun.value));
+
+  const moveCursor = (event: KeyboardEvent) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1, PageDown: -10, PageUp: 10 }[event.key];
+    if (event.key === 'Escape') zoomTo(undefined);
+    if (by === undefined) return;
+    event.preventDefault();
+    plot.current?.moveCursor(event.shiftKey ? 10 * by : by);
+  };
+
+  const [from, to] = range();
+  return (
+    <figure class="chart" data-series={id}>
+      <figcaption title={unit}>
+        <span class="title">{title}</span>
+        <ChartMenu id={id} title={title} plot={() => plot.current} csv={csv} />
+      </figcaption>
+      {/* The plot is a slider over steps: arrow keys move its cursor. */}
+      <div
+        ref={box}
+        class="plot"
+        role="slider"
+        tabIndex={0}
+        aria-label={`${title}; step under the cursor`}
+        aria-valuemin={from}
+        aria-valuemax={to}
+        aria-valuenow={cursorStep.value ?? to}
+        onKeyDown={moveCursor}
+      />
+      {children}
+    </figure>
+  );
+}

@@ -1,0 +1,81 @@
+// The strip above the charts of a view: what the axes are, smoothing, where it is zoomed.
+import type { ReadonlySignal } from '@preact/signals';
+import { formatCount } from '../format/format';
+import { plannedSteps } from '../format/run_text';
+import { halfLives } from '../series/smooth';
+import { cursorStep, zoom, zoomTo } from '../state/selection';
+import type { Board } from './board';
+import { modeOf, setLook } from './look';
+import { xTick, xUnits } from './tick_text';
+
+interface Props {
+  board: Board;
+  /** Whether it is known how long steps took. */
+  hasTimes: ReadonlySignal<boolean>;
+}
+
+export function ChartTools({ board, hasTimes }: Props) {
+  const look = board.look.value;
+  const steps = Math.max(
+    0,
+    ...board.runs.value.map((run) => plannedSteps(board.live.runs.get(run) ?? {})),
+  );
+  const choices = new Set([0, ...halfLives(steps), look.halfLife]);
+  return (
+    <div class="tools">
+      <label>
+        x{' '}
+        <select
+          aria-label="x axis"
+          value={look.x}
+          onChange={(event) => setLook({ x: modeOf(event.currentTarget.value) })}
+        >
+          <option value="step">steps</option>
+          <option value="tokens">tokens</option>
+          <option value="time" disabled={!hasTimes.value}>
+            training time
+          </option>
+        </select>
+      </label>
+      <label>
+        y{' '}
+        <select
+          aria-label="y axis"
+          value={look.y}
+          onChange={(event) =>
+            setLook({ y: event.currentTarget.value === 'linear' ? 'linear' : 'log' })
+          }
+        >
+          <option value="log">log</option>
+          <option value="linear">linear</option>
+        </select>
+      </label>
+      <label title="Exponential moving average: weights fall by half over so many steps">
+        smooth{' '}
+        <select
+          aria-label="smoothing"
+          value={String(look.halfLife)}
+          onChange={(event) => setLook({ halfLife: Number(event.currentTarget.value) })}
+        >
+          {[...choices]
+            .sort((a, b) => a - b)
+            .map((halfLife) => (
+              <option key={halfLife} value={String(halfLife)}>
+                {halfLife === 0 ? 'off' : `${formatCount(halfLife)} steps`}
+              </option>
+            ))}
+        </select>
+      </label>
+      {zoom.value ? (
+        <button type="button" onClick={() => zoomTo(undefined)} title="Or double-click a chart">
+          {look.x === 'step' ? 'steps ' : ''}
+          {xTick(zoom.value.from, look.x)} to {xTick(zoom.value.to, look.x)}
+          {look.x === 'tokens' ? ` ${xUnits.tokens}` : ''} · show all
+        </button>
+      ) : null}
+      <span class="secondary">
+        {cursorStep.value === undefined ? '' : `step ${formatCount(cursorStep.value)}`}
+      </span>
+    </div>
+  );
+}

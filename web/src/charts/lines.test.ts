@@ -1,0 +1,86 @@
+import { describe, expect, it } from 'vitest';
+import { byTokens } from '../series/x_axis';
+import { Series } from '../state/curve';
+import { type ChartLook, curveContent, derivedCurve, plainLook, type RunCurve } from './lines';
+import { svgOf } from './svg_chart';
+
+const blue = { colour: '#2563eb', dash: undefined };
+
+function curve(run: string, values: number[], more: Partial<RunCurve> = {}): RunCurve {
+  const steps = values.map((_, index) => index + 1);
+  return { ...derivedCurve(run, run, blue, { steps, values }), ...more };
+}
+const content = (curves: RunCurve[], look: Partial<ChartLook> = {}) =>
+  curveContent(curves, [], { ...plainLook, ...look }, [0, 10]);
+
+describe('curveContent', () => {
+  it('has the raw line behind a smoothed one', () => {
+    const plain = content([curve('a', [4, 2, 4, 2])]);
+    expect(plain.lines.map(({ kind }) => kind)).toEqual(['curve']);
+    const smooth = content([curve('a', [4, 2, 4, 2])], { halfLife: 5 });
+    expect(smooth.lines.map(({ kind }) => kind)).toEqual(['curve', 'raw']);
+    expect(smooth.lines[1]?.values).toEqual([4, 2, 4, 2]);
+    expect(smooth.lines[0]?.values.at(-1)).toBeGreaterThan(2.5);
+  });
+
+  it('smooths over steps, whatever the axis counts', () => {
+    const scale = byTokens(768);
+    const bySteps = content([curve('a', [4, 2, 8, 1])], { halfLife: 2 });
+    const tokens = content([curve('a', [4, 2, 8, 1], { scale })], { halfLife: 2, x: 'tokens' });
+    expect(tokens.lines[0]?.values).toEqual(bySteps.lines[0]?.values);
+    expect(tokens.xs).toEqual([768, 1536, 2304, 3072]);
+  });
+
+  it('marks spikes at their value, where the axis has a place for it', () => {
+    const bad = { spikes: [2, 3], firstBadStep: 3 };
+    const [line] = content([curve('a', [4, 8, Number.NaN], bad)]).lines;
+    expect(line?.spikes).toEqual([{ x: 2, value: 8 }]);
+    expect(line?.badX).toBe(3);
+    expect(line?.marks).toEqual([{ x: 3, value: Number.NaN }]);
+  });
+
+  it('has what attempts left behind last, and nothing under the cursor of it', () => {
+    const left = new Series();
+    left.append(2, 9);
+    const { lines } = content([curve('a', [4, 2], { left: [left, undefined] }), curve('b', [1])]);
+    expect(lines.map(({ key, kind }) => `${key} ${kind}`)).toEqual([
+      'a curve',
+      'b curve',
+      'a left',
+      'a left',
+    ]);
+    expect(lines[2]?.values).toEqual([undefined, 9]);
+  });
+
+  it('has a band between two edges', () => {
+    const band = { low: curve('g', [1, 1]), high: curve('g', [3, 4]) };
+    const made = curveContent([curve('g', [2, 2])], [], plainLook, [0, 10], [band]);
+    expect(made.lines.map(({ kind }) => kind)).toEqual(['curve', 'edge', 'edge']);
+    expect(made.bands).toEqual([{ high: 1, low: 2, colour: '#2563eb' }]);
+    expect(made.lines[1]?.values).toEqual([3, 4]);
+  });
+});
+
+describe('svgOf', () => {
+  const colours = { background: '#fff', text: '#000', grid: '#ccc' };
+  it('is well formed, with every line and name, and names are text', () => {
+    const name = '<script>alert("1 & 2")</script>\u0007';
+    const svg = svgOf('loss', content([curve('a', [4, 0, 2, Number.NaN], { name })]), colours);
+    expect(svg).not.toContain('<script');
+    expect(svg).toContain('&lt;script&gt;alert(&quot;1 &amp; 2&quot;)&lt;/script&gt;');
+    expect(svg.match(/<path [^>]*stroke="#2563eb" stroke-width="1.5"/g)?.length).toBe(2);
+    expect(svg).not.toContain('NaN');
+    for (const tag of ['svg', 'text']) {
+      const opened = svg.match(new RegExp(`<${tag}[ >]`, 'g'))?.length;
+      expect(svg.match(new RegExp(`</${tag}>`, 'g'))?.length).toBe(opened);
+    }
+  });
+  it('breaks the line at a gap, and not where a point is missing', () => {
+    const svg = svgOf('loss', content([curve('a', [4, 0, 2, 3])]), colours);
+    const path = /<path d="([^"]*)" fill="none"/.exec(svg)?.[1] ?? '';
+    expect(path.match(/M/g)?.length).toBe(2);
+  });
+  it('draws nothing of an empty chart but its frame', () => {
+    expect(svgOf('empty', content([]), colours)).not.toContain('NaN');
+  });
+});

@@ -1,0 +1,126 @@
+// From the curves of runs to what a chart draws of them.
+
+import { type Points, valueAt } from '../series/points';
+import { smooth } from '../series/smooth';
+import { byStep, type XMode, type XScale } from '../series/x_axis';
+import type { Series } from '../state/curve';
+import { chartData, nonFinitePoints, type Plotted, plotted, type YMode } from './chart_data';
+import type { LineLook } from './palette';
+import type { PlotContent, PlotLine } from './plot_content';
+
+/** How curves are drawn; a view keeps it in its address. */
+export interface ChartLook {
+  x: XMode;
+  y: YMode;
+  /** Steps over which the weights of the smoothed line fall by half; 0: not smoothed. */
+  halfLife: number;
+}
+
+export const plainLook: ChartLook = { x: 'step', y: 'log', halfLife: 0 };
+
+export interface RunCurve {
+  run: string;
+  name: string;
+  look: LineLook;
+  points: Points | undefined;
+  firstBadStep: number | undefined;
+  /** What attempts left behind. */
+  left: readonly (Series | undefined)[];
+  /** Steps at which the loss jumped. */
+  spikes: readonly number[];
+  scale: XScale;
+}
+
+/** The area between two curves, behind the line of a group of runs. */
+export interface CurveBand {
+  low: RunCurve;
+  high: RunCurve;
+}
+
+/**
+ * `others`: curves of the same runs that are not drawn here, at whose points the cursor stops as
+ * well. Lines of runs come first, in their order; then raw lines, then what was left behind.
+ */
+export function curveContent(
+  curves: readonly RunCurve[],
+  others: readonly Plotted[],
+  look: ChartLook,
+  range: [number, number],
+  bands: readonly CurveBand[] = [],
+): PlotContent {
+  const drawn: { line: PlotLine; points: Plotted | undefined }[] = [];
+  const isSmooth = look.halfLife > 0;
+  for (const curve of curves) {
+    const { points, scale } = curve;
+    const values =
+      points && isSmooth ? smooth(points.steps, points.values, look.halfLife) : undefined;
+    drawn.push({
+      line: mainLine(curve, look),
+      points: points && plotted(points, look.y, scale, values),
+    });
+  }
+  for (const curve of isSmooth ? curves : []) {
+    const points = curve.points && plotted(curve.points, look.y, curve.scale);
+    drawn.push({ line: plainLine(curve, 'raw'), points });
+  }
+  for (const curve of curves) {
+    for (const left of curve.left) {
+      const points = left && plotted(left, look.y, curve.scale);
+      drawn.push({ line: plainLine(curve, 'left'), points });
+    }
+  }
+  const firstEdge = drawn.length;
+  for (const band of bands) {
+    for (const edge of [band.high, band.low]) {
+      const points = edge.points && plotted(edge.points, look.y, edge.scale);
+      drawn.push({ line: plainLine(edge, 'edge'), points });
+    }
+  }
+  const data = chartData(
+    drawn.map(({ points }) => points),
+    others,
+  );
+  return {
+    xs: data.xs,
+    lines: drawn.map(({ line }, index) => ({ ...line, values: data.values[index] ?? [] })),
+    bands: bands.map(({ high }, index) => ({
+      high: firstEdge + 2 * index,
+      low: firstEdge + 2 * index + 1,
+      colour: high.look.colour,
+    })),
+    range,
+    x: look.x,
+    y: look.y,
+  };
+}
+
+function mainLine(curve: RunCurve, look: ChartLook): PlotLine {
+  const { points, scale } = curve;
+  const spikes = curve.spikes.flatMap((step) => {
+    const value = points && valueAt(points, step);
+    const fits =
+      value !== undefined && Number.isFinite(value) && (look.y === 'linear' || value > 0);
+    return fits ? [{ x: scale.of(step), value }] : [];
+  });
+  return {
+    ...plainLine(curve, 'curve'),
+    marks: points ? nonFinitePoints(points, scale) : [],
+    spikes,
+    badX: curve.firstBadStep === undefined ? undefined : scale.of(curve.firstBadStep),
+  };
+}
+
+function plainLine({ run, name, look }: RunCurve, kind: PlotLine['kind']): PlotLine {
+  return { key: run, name, look, kind, values: [], marks: [], spikes: [], badX: undefined };
+}
+
+/** A line that belongs to no single run: a difference, a median. */
+export function derivedCurve(
+  key: string,
+  name: string,
+  look: LineLook,
+  points: Points,
+  scale: XScale = byStep,
+): RunCurve {
+  return { run: key, name, look, points, firstBadStep: undefined, left: [], spikes: [], scale };
+}

@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest';
+import { Series } from '../state/curve';
+import { needsDetail, zoomed } from './zoomed';
+
+function series(steps: number[], total = steps.length, value = (step: number) => step): Series {
+  const made = new Series();
+  for (const step of steps) made.append(step, value(step));
+  made.total = total;
+  return made;
+}
+const stepsFrom = (from: number, to: number) =>
+  Array.from({ length: to - from + 1 }, (_, index) => from + index);
+
+describe('zoomed', () => {
+  const range = { from: 40, to: 49 };
+
+  it('is the whole curve while nothing is zoomed', () => {
+    const held = series([1, 50, 100], 100);
+    expect(zoomed(held, undefined, undefined)).toEqual({ drawn: held, inside: held });
+    expect(needsDetail(held, undefined)).toBe(false);
+  });
+
+  it('needs no detail of a curve that is here as a whole', () => {
+    const held = series(stepsFrom(1, 100));
+    expect(needsDetail(held, range)).toBe(false);
+    const { drawn, inside } = zoomed(held, undefined, range);
+    expect(drawn).toBe(held);
+    expect(inside?.steps).toEqual(stepsFrom(40, 49));
+    expect(inside?.total).toBe(10);
+  });
+
+  it('draws what it has until the detail comes, and does not count it', () => {
+    const held = series([1, 50, 100], 100);
+    expect(needsDetail(held, range)).toBe(true);
+    expect(zoomed(held, undefined, range)).toEqual({ drawn: held, inside: undefined });
+  });
+
+  it('puts the detail in the place of what was held there', () => {
+    const held = series([1, 45, 100], 100);
+    const { drawn, inside } = zoomed(held, series(stepsFrom(40, 49)), range);
+    expect(drawn.steps).toEqual([1, ...stepsFrom(40, 49), 100]);
+    expect(inside?.steps.length).toBe(10);
+    expect(inside?.total).toBe(10);
+  });
+
+  it('goes on with what came by the stream after the detail', () => {
+    const held = series([1, 45, 46, 47], 47);
+    const { inside } = zoomed(held, series(stepsFrom(40, 45)), range);
+    expect(inside?.steps).toEqual(stepsFrom(40, 47));
+    expect(inside?.total).toBe(8);
+  });
+
+  it('counts what the detail was thinned by', () => {
+    const held = series([1, 500, 1000], 1000);
+    const detail = series([100, 150, 199], 100);
+    detail.nonFinite = 3;
+    detail.firstNonFiniteStep = 120;
+    const { inside } = zoomed(held, detail, { from: 100, to: 199 });
+    expect([inside?.total, inside?.nonFinite, inside?.firstNonFiniteStep]).toEqual([100, 3, 120]);
+  });
+});

@@ -1,0 +1,108 @@
+// One run minus another, step by step.
+import { computed } from '@preact/signals';
+import { type Board, setCursor, stepsShown, xRange } from '../../charts/board';
+import { Chart } from '../../charts/chart';
+import { curveContent, derivedCurve } from '../../charts/lines';
+import { palette } from '../../charts/palette';
+import type { PlotContent } from '../../charts/plot_content';
+import { formatCount } from '../../format/format';
+import { csvOf } from '../../series/csv';
+import { difference } from '../../series/derived';
+import { noPoints, type Points } from '../../series/points';
+import type { Live } from '../../state/live';
+import { address, setQuery } from '../../state/router';
+import { parseIds } from '../../state/url_state';
+
+const ink = { colour: palette[3], dash: undefined };
+
+/** The two runs in the address; else the first two that are drawn. */
+const chosen = computed(() => parseIds(address.value.query.diff) ?? []);
+
+export function DifferenceChart({ live, board }: { live: Live; board: Board }) {
+  const runs = live.drawn.value;
+  const pair = pairOf(runs);
+  if (!pair) return null;
+  const [a, b] = pair;
+  const nameOf = (run: string) => live.runs.get(run)?.displayName ?? run;
+  const choice = (now: string, label: string, choose: (run: string) => void) => (
+    <label>
+      {label}{' '}
+      <select value={now} onChange={(event) => choose(event.currentTarget.value)}>
+        {runs.map((run) => (
+          <option key={run} value={run}>
+            {nameOf(run)}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+  return (
+    <section aria-label="difference of two runs">
+      <div class="tools">
+        {choice(a, 'difference:', (run) => setQuery({ diff: `${run},${b}` }))}
+        {choice(b, 'minus', (run) => setQuery({ diff: `${a},${run}` }))}
+      </div>
+      <div class="grid">
+        {(['loss', 'gradient_norm'] as const).map((series) => (
+          <Difference key={series} board={board} series={series} />
+        ))}
+      </div>
+    </section>
+  );
+}
+
+function pairOf(runs: readonly string[]): [string, string] | undefined {
+  const [a = runs[0], b = runs.find((run) => run !== a)] = chosen.value.filter((run) =>
+    runs.includes(run),
+  );
+  return a !== undefined && b !== undefined ? [a, b] : undefined;
+}
+
+function Difference({ board, series }: { board: Board; series: string }) {
+  const title = `difference in ${series.replace('_', ' ')} (linear)`;
+  const csv = () => {
+    const { steps, values } = pointsOf(board, series);
+    return csvOf(
+      ['step', `difference_${series}`],
+      steps.map((step, index) => [step, values[index]]),
+    );
+  };
+  const points = pointsOf(board, series);
+  return (
+    <Chart
+      id={`difference-${series}`}
+      title={title}
+      content={() => contentOf(board, series)}
+      range={() => xRange(board)}
+      cursor={(x) => setCursor(board, x)}
+      csv={csv}
+    >
+      <div class="note">
+        <span class="here">below zero: the first run is lower</span>
+        <span class="points">{formatCount(points.steps.length)} steps that both have reached</span>
+      </div>
+    </Chart>
+  );
+}
+
+function pointsOf(board: Board, series: string): Points {
+  board.curves.depend();
+  const pair = pairOf(board.live.drawn.value);
+  if (!pair) return noPoints;
+  const [a, b] = pair.map(
+    (run) => board.curves.zoomed(run, series, stepsShown(board, run))?.drawn ?? noPoints,
+  );
+  return difference(a ?? noPoints, b ?? noPoints);
+}
+
+function contentOf(board: Board, series: string): PlotContent {
+  const [a = ''] = pairOf(board.live.drawn.value) ?? [];
+  const line = derivedCurve(
+    'difference',
+    'difference',
+    ink,
+    pointsOf(board, series),
+    board.scaleOf(a),
+  );
+  return curveContent([line], [], { ...board.look.value, y: 'linear' }, xRange(board));
+}
