@@ -200,7 +200,7 @@ interface HereProps {
 
 function Here({ here, scene, metric }: HereProps) {
   const place = here.value;
-  return <span class="here">{(place && cellText(scene, metric, place)) || 'block'}</span>;
+  return <span class="here">{(place && cellText(scene, metric, place)) || 'step'}</span>;
 }
 
 function pageColour(name: string): string {
