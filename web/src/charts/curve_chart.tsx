@@ -96,7 +96,9 @@ function Note({ board, series }: { board: Board; series: string }) {
       series: shown[index]?.drawn,
     })),
   );
-  const inside = shown.flatMap((one) => (one?.inside?.total ? one.inside : []));
+  // A run without points counts beside others that have some: not all of them are drawn then.
+  const all = shown.flatMap((one) => one?.inside ?? []);
+  const inside = all.some(({ total }) => total > 0) ? all : [];
   const text = problem
     ? `could not be read: ${problem}; trying again`
     : pointNote(inside, board.look.value.y) ||
