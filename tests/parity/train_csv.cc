@@ -120,6 +120,8 @@ std::vector<NamedField> SettingFields(TrainingSettings& s) {
       {"stop_on_non_finite", &s.stop_on_non_finite},
       {"device", &s.device},
       {"cuda_graph", &s.cuda_graph},
+      {"gpu_memory_bytes", &s.gpu_memory_bytes},
+      {"gpu_context_bytes", &s.gpu_context_bytes},
       {"diagnose_every", &s.diagnose_every},
       {"diagnose_tensors", &s.diagnose_tensors},
       {"probe_every", &s.probe_every},
