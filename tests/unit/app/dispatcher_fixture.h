@@ -64,6 +64,14 @@ class DispatcherTest : public ::testing::Test {
     return leases.empty() ? "" : leases.front().run;
   }
 
+  // Waits until nobody holds it: a device is free a moment after its run's end is stored.
+  bool BecomesFree(size_t device) {
+    for (int i = 0; i < 20'000 && !HolderOf(device).empty(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return HolderOf(device).empty();
+  }
+
   // Waits for a state, on the store's own events.
   v1::Run WaitForState(const std::string& run, v1::Run::State state) {
     for (int i = 0; i < 20'000; ++i) {

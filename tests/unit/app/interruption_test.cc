@@ -69,7 +69,7 @@ TEST_F(InterruptionTest, AKilledRunWaitsAndGoesOnFromItsLatestCheckpoint) {
   EXPECT_THAT(waiting.wait_reason(), HasSubstr("goes on from the checkpoint of step 10"));
   EXPECT_FALSE(waiting.has_exit_signal());
   EXPECT_FALSE(waiting.has_end_time());
-  EXPECT_EQ(HolderOf(0), "");
+  EXPECT_TRUE(BecomesFree(0));
   const LaunchRequest next = Relaunch(2);
   EXPECT_EQ(next.key.attempt, 2);
   EXPECT_EQ(ResumeFile(next), "step-10.safetensors");
