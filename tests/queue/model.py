@@ -80,7 +80,8 @@ class Model:
     # --- what people do ------------------------------------------------------------------------
 
     def submit(self, run):
-        usable = [slot for slot in self.slots if self.suits(run, slot)]
+        # What is out of use may come back: a run waits for it.
+        usable = [slot for slot in self.slots if run.device in ("auto", "cpu", slot)]
         if len(usable) < run.threads:
             raise Refused("more than the machine has")
         for number, condition in run.after:
