@@ -406,9 +406,9 @@ TEST_F(RunStopsTest, AServerThatStopsPutsItsRunsBackAndStartsNoOther) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   dispatcher_->Wake();
-  dispatcher_->Stop();
-  EXPECT_EQ(executor_->launches(), 1u);
   dispatcher_.reset();
+  EXPECT_EQ(runs_.Read(first).attempts_size(), 1);
+  EXPECT_EQ(runs_.Read(second).attempts_size(), 0);
   Start();
   EXPECT_EQ(executor_->WaitForLaunch(1).key, (executor::AttemptKey{first, 2}));
   EXPECT_EQ(runs_.Read(second).state(), v1::Run::STATE_QUEUED);
