@@ -267,16 +267,18 @@ void Spool::Wake() {
 }
 
 absl::Status Spool::Ack(uint64_t sequence) {
-  if (sequence > last_sequence()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "record ", sequence, " was acknowledged but only ", last_sequence(), " exist"));
-  }
+  // Not last_sequence(), which the producer counts up a moment after a record can be read.
+  const uint64_t head = Word(control_->head).load();
   uint64_t position = control_->tail;
   RecordHeader header;
-  for (;;) {
-    std::memcpy(&header, At(position), sizeof(header));
-    if (header.sequence >= sequence) break;
+  std::memcpy(&header, At(position), sizeof(header));
+  while (header.sequence < sequence) {
     position += RecordBytes(header.length);
+    if (position >= head) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "record ", sequence, " was acknowledged but only ", header.sequence, " exist"));
+    }
+    std::memcpy(&header, At(position), sizeof(header));
   }
   if (position == control_->tail) return absl::OkStatus();
   acked_sequence_.store(header.sequence);
