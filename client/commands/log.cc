@@ -99,14 +99,13 @@ absl::StatusOr<bool> MayGrow(ApiClient& client, const std::string& id, int32_t a
 // The log from request.offset on; with `follow` until its attempt has ended.
 absl::Status Copy(Context& context, ApiClient& client, ReadLogRequest request, bool follow) {
   LineWriter lines(context.terminal);
-  for (bool may_grow = true; may_grow && !InterruptGuard::Interrupted();) {
+  bool may_grow = false;
+  do {
     if (follow) {
       // Asked before the log is read, so that nothing is added after the last reading.
       const absl::StatusOr<bool> grows = MayGrow(client, request.run(), request.attempt());
       if (!grows.ok()) return grows.status();
       may_grow = *grows;
-    } else {
-      may_grow = false;
     }
     while (true) {
       const absl::StatusOr<ReadLogResponse> piece = ReadPiece(client, request);
@@ -121,7 +120,7 @@ absl::Status Copy(Context& context, ApiClient& client, ReadLogRequest request, b
       }
     }
     if (may_grow) std::this_thread::sleep_for(kLook);
-  }
+  } while (may_grow && !InterruptGuard::Interrupted());
   lines.Finish();
   return absl::OkStatus();
 }
