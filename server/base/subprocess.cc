@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -154,6 +155,13 @@ absl::StatusOr<UniqueFd> OpenProcess(const ProcessIdentity& identity) {
 bool HasEnded(const UniqueFd& process) {
   pollfd entry = {.fd = process.get(), .events = POLLIN, .revents = 0};
   return poll(&entry, 1, 0) == 1;
+}
+
+void ReapChild(const UniqueFd& process, Reap reap) {
+  constexpr auto kPidfd = static_cast<idtype_t>(3);  // P_PIDFD, which glibc 2.35 does not declare
+  siginfo_t info = {};
+  waitid(kPidfd, static_cast<id_t>(process.get()), &info,
+         reap == Reap::kWait ? WEXITED : WEXITED | WNOHANG);
 }
 
 absl::Status SignalProcess(const UniqueFd& process, int signal, int value) {

@@ -85,6 +85,11 @@ absl::StatusOr<UniqueFd> OpenProcess(const ProcessIdentity& identity);
 // True once the process has ended.
 bool HasEnded(const UniqueFd& process);
 
+enum class Reap { kIfEnded, kWait };
+// Takes the end of a child of this process, which is a zombie until then. Does nothing for the
+// child of another.
+void ReapChild(const UniqueFd& process, Reap reap);
+
 // Sends a signal; `value`, when not negative, goes with it (siginfo's si_int, si_code SI_QUEUE).
 // NOT_FOUND when the process is gone.
 absl::Status SignalProcess(const UniqueFd& process, int signal, int value = -1);

@@ -25,7 +25,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kLookAgain(50);
 constexpr std::chrono::milliseconds kLookForFile(10);
-constexpr auto kPidfd = static_cast<idtype_t>(3);  // P_PIDFD, which glibc 2.35 does not declare
 
 // One spelling a folder: processes are found again by it.
 std::filesystem::path Canonical(const std::filesystem::path& directory) {
@@ -56,12 +55,6 @@ absl::StatusOr<UniqueFd> TakeLock(const std::filesystem::path& file, int flags) 
 absl::Status AlreadyWatched(const AttemptKey& key) {
   return absl::AlreadyExistsError(
       StrCat("attempt ", key.attempt, " of run ", key.run, " is being watched already"));
-}
-
-// Waits for a shepherd that was this process's child; for an adopted one that does nothing.
-void WaitForChild(const UniqueFd& shepherd) {
-  siginfo_t info = {};
-  waitid(kPidfd, static_cast<id_t>(shepherd.get()), &info, WEXITED | WNOHANG);
 }
 
 // Kills what a lost shepherd left behind; true while there is any.
@@ -265,7 +258,7 @@ std::vector<std::pair<AttemptKey, std::filesystem::path>> LocalExecutor::TakeEnd
   MutexLock lock(mutex_);
   for (auto& [key, attempt] : attempts_) {
     if (attempt.shepherd && !HasEnded(attempt.shepherd)) continue;
-    if (attempt.shepherd) WaitForChild(attempt.shepherd);
+    if (attempt.shepherd) ReapChild(attempt.shepherd, Reap::kIfEnded);
     attempt.shepherd = UniqueFd();  // and so out of epoll
     ended.emplace_back(key, attempt.directory);
   }

@@ -40,9 +40,10 @@ absl::StatusOr<std::string> ReadAnswer(int fd, steady_clock::time_point until) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - steady_clock::now());
     pollfd ready = {.fd = fd, .events = POLLIN, .revents = 0};
-    if (left.count() <= 0 || poll(&ready, 1, static_cast<int>(left.count())) == 0) {
-      return absl::DeadlineExceededError("it did not answer in time");
-    }
+    const int found = left.count() > 0 ? poll(&ready, 1, static_cast<int>(left.count())) : 0;
+    if (found == 0) return absl::DeadlineExceededError("it did not answer in time");
+    if (found < 0 && errno == EINTR)
+      continue;  // what is not there yet is not waited for by reading
     char buffer[512];
     const ssize_t count = read(fd, buffer, sizeof(buffer));
     if (count < 0 && errno == EINTR) continue;

@@ -21,18 +21,12 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds kEnding(5);
-constexpr auto kPidfd = static_cast<idtype_t>(3);  // P_PIDFD, which glibc 2.35 does not declare
 
 int MillisecondsUntil(std::chrono::steady_clock::time_point time) {
   const auto left = time - std::chrono::steady_clock::now();
   // One more: poll's are whole, and waking just before the time would be for nothing.
   const auto count = std::chrono::duration_cast<milliseconds>(left).count() + 1;
   return static_cast<int>(std::clamp<int64_t>(count, 0, 3600 * 1000));
-}
-
-void Reap(const WarmTrainer& trainer) {
-  siginfo_t info = {};
-  waitid(kPidfd, static_cast<id_t>(trainer.process.get()), &info, WEXITED);
 }
 
 // Its line is closed: it ends by itself unless something is wrong with it.
@@ -43,7 +37,7 @@ void WaitForEnd(const WarmTrainer& trainer, std::chrono::steady_clock::time_poin
                {{"shepherd", StrCat(trainer.shepherd.pid)}});
     SignalProcess(trainer.process, SIGKILL).IgnoreError();  // it is gone, then
   }
-  Reap(trainer);
+  ReapChild(trainer.process, Reap::kWait);
 }
 
 }  // namespace
@@ -257,7 +251,7 @@ void WarmTrainers::WaitForEnded() {
   MutexLock lock(mutex_);
   std::erase_if(ending_, [](const WarmTrainer& trainer) {
     if (!HasEnded(trainer.process)) return false;
-    Reap(trainer);
+    ReapChild(trainer.process, Reap::kWait);
     return true;
   });
 }
