@@ -129,9 +129,15 @@ class Server:
             wait_for(lambda: self.state(run_id) in states, f"{run_id} to be {states}", timeout)
         except AssertionError as error:
             found = self.run(run_id)
-            raise AssertionError(f"{error}; it is {found['state']}: "
-                                 f"{found.get('endReason') or found.get('waitReason')}") from None
+            said = " | ".join(found[key] for key in ("endReason", "waitReason") if found.get(key))
+            raise AssertionError(f"{error}; it is {found['state']}: {said}\n{self.log_tail()}"
+                                 ) from None
         return self.run(run_id)
+
+    def log_tail(self, lines=20):
+        """What the server said last, for the message of a test that fails."""
+        text = pathlib.Path(self.log.name).read_text(errors="replace")
+        return "\n".join(["the server's log ends with:", *text.splitlines()[-lines:]])
 
     def series(self, run_id, name):
         """{step: value} of the default curve."""
