@@ -6,7 +6,7 @@ import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import test, { after, before } from 'node:test';
 import { openBrowser, seriousFaults, takePictures, until } from './browser.mjs';
-import { RealServer } from './real_server.mjs';
+import { RealServer, tiny } from './real_server.mjs';
 
 const [artefacts] = process.argv.slice(2);
 mkdirSync(artefacts, { recursive: true });
@@ -158,11 +158,82 @@ test('what is asked of a GPU is in the line and in the run, or refused at its fi
   await until('no problem', async () => (await isReady()) && (await wrong.count()) === 0);
   await page.locator('#held').check();
   await until('no problem', isReady);
-  assert.equal(await command(), 'normlab submit --device gpu:0 --hold --gpu-memory 8GiB');
+  assert.equal(await command(), 'normlab submit --device gpu:0 --gpu-memory 8GiB --hold');
   await submitButton().click();
   await until('its page', () => /#\/runs\/\w{26}$/.test(page.url()));
   const { device, resources } = await server.api('GET', `/runs/${page.url().slice(-26)}`);
   assert.deepEqual([device, resources.gpuMemoryBytes], ['gpu:0', String(8 * 2 ** 30)]);
+});
+
+test('what it waits for and the experiment it joins are in the line and in the run, or refused', async () => {
+  const base = page.url().split('#')[0];
+  const first = await server.submit('goes first', { steps: 10 }, { held: true });
+  await server.submit('named twice', { steps: 10 }, { held: true });
+  await server.submit('named twice', { steps: 10 }, { held: true });
+  const made = await server.api('POST', '/experiments', {
+    displayName: 'my <i>group</i>',
+    held: true,
+    runs: [{ displayName: 'member', spec: tiny }],
+  });
+  await page.goto(`${base}#/submit`);
+  const after = page.locator('.field', { has: page.locator('#after') });
+  const add = async (text) => {
+    await page.locator('#after').fill(text);
+    await page.locator('#after').press('Enter');
+  };
+  await add('nobody');
+  await after.getByText('there is no run "nobody"').waitFor();
+  await add('named twice');
+  await after.getByText('"named twice" is 2 runs; give the id of one').waitFor();
+  await add('goes first');
+  await after.getByRole('link', { name: 'goes first' }).waitFor();
+  assert.equal(await after.getByRole('alert').count(), 0);
+  await add(made.runs[0].id.toLowerCase());
+  await after.getByRole('combobox', { name: 'what member must have come to' }).selectOption('any');
+  await page.locator('#experiment').selectOption(made.id);
+  await page.locator('#held').check();
+  await until('no problem', isReady);
+  const line =
+    `normlab submit --experiment ${made.id} --after ${first.id} --after ${made.runs[0].id}:any ` +
+    '--hold';
+  assert.match(
+    await page.locator('#experiment option:checked').textContent(),
+    /^my <i>group<\/i> · \d\d:\d\d$/,
+  );
+  assert.equal(await command(), line);
+  assert.match(page.url(), new RegExp(`after=${first.id},${made.runs[0].id}:any`));
+
+  await submitButton().click();
+  await until('its page', () => /#\/runs\/\w{26}$/.test(page.url()));
+  const id = page.url().slice(-26);
+  const run = await server.api('GET', `/runs/${id}`);
+  assert.equal(run.experiment, made.id);
+  assert.deepEqual(
+    run.after.map(({ run, condition }) => [run, condition]),
+    [
+      [first.id, 'ok'],
+      [made.runs[0].id, 'any'],
+    ],
+  );
+
+  // One like it waits for the same, in the same experiment, and can be told otherwise.
+  await page.goto(`${base}#/submit?from=${id}`);
+  await after.getByRole('link', { name: 'goes first' }).waitFor();
+  assert.equal(await page.locator('#experiment').inputValue(), made.id);
+  await page.locator('#experiment').selectOption('');
+  await after.getByRole('button', { name: 'not after member' }).click();
+  await until('the other', async () => (await command()).endsWith(` --after ${first.id}`));
+  assert.match(page.url(), /experiment=(&|$)/);
+
+  // What the server refuses stands at its field, though nobody typed it.
+  await server.api('POST', `/runs/${first.id}:cancel`, {});
+  await page.goto(`${base}#/submit?after=${first.id}&experiment=01JZZZZZZZZZZZZZZZZZZZZZZZ`);
+  const wrong = (name) =>
+    page.locator('.field', { has: page.locator(`#${name}`) }).getByRole('alert');
+  await until('why', async () => /no experiment/.test(await wrong('experiment').textContent()));
+  await page.locator('#experiment').selectOption('');
+  await until('the next', async () => /cancelled/.test(await wrong('after').textContent()));
+  assert.equal(await submitButton().isDisabled(), true);
 });
 
 test('a preset makes an experiment, with settings of its own replaced', async () => {

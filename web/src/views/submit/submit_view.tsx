@@ -3,10 +3,11 @@ import './submit.css';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { PresetJson } from '../../gen/normlab/v1/experiment_service_pb';
 import type { Live } from '../../state/live';
+import { ownOf } from '../../state/own_fields';
 import { ReadOnce } from '../../state/read_once';
 import { address, goTo } from '../../state/router';
 import { answerOf, SubmitCheck } from '../../state/submit_check';
-import { bodyOf, draftOf, givenOf } from '../../state/submit_form';
+import { type Base, bodyOf, draftOf, givenOf } from '../../state/submit_form';
 import { addressOf } from '../../state/url_state';
 import { say } from '../shared/said';
 import { OwnFields } from './own_fields';
@@ -31,8 +32,15 @@ export function SubmitView({ live }: { live: Live }) {
   useEffect(() => live.needRun(from), [live, from]);
   const fromRun = from === '' ? undefined : live.runs.get(from);
   const settings = live.settings.value;
-  const base = useMemo(() => givenOf(fromRun, settings), [fromRun?.spec, settings]);
-  const draft = draftOf(query, base, settings, fromRun?.device);
+  const { user, role } = live;
+  const base: Base = useMemo(
+    () => ({
+      given: givenOf(fromRun, settings),
+      own: ownOf(fromRun, user.value, role.value),
+    }),
+    [fromRun?.spec, settings, user.value, role.value],
+  );
+  const draft = draftOf(query, base, settings);
   const isReady = settings.length > 0 && (from === '' || fromRun !== undefined);
   const body = bodyOf(draft, settings);
   const text = JSON.stringify(body);
@@ -81,8 +89,8 @@ export function SubmitView({ live }: { live: Live }) {
           {settings.length === 0 ? <NotReady live={live} /> : null}
           {isReady ? (
             <>
-              <OwnFields live={live} draft={draft} presets={presets} check={check} />
-              <SettingFields draft={draft} base={base} settings={settings} check={check} />
+              <OwnFields live={live} draft={draft} base={base} presets={presets} check={check} />
+              <SettingFields draft={draft} base={base.given} settings={settings} check={check} />
             </>
           ) : null}
         </div>
