@@ -9,6 +9,7 @@ import { order, pageWidth } from './runs_state';
 const pickWidth = 40;
 const stateWidth = { wide: 104, narrow: 104, phone: 26 };
 const phoneWidth = 64;
+const menuWidth = 34;
 const leastNameWidth = { wide: 180, narrow: 140, phone: 110 };
 
 export function TableColumns({ columns }: { columns: readonly Column[] }) {
@@ -21,6 +22,7 @@ export function TableColumns({ columns }: { columns: readonly Column[] }) {
       {columns.map((column) => (
         <col key={column.name} style={{ width: `${widthOf(column)}px` }} />
       ))}
+      <col style={{ width: `${menuWidth}px` }} />
     </colgroup>
   );
 }
@@ -33,7 +35,7 @@ function widthOf(column: Column): number {
 export function leastWidth(columns: readonly Column[]): number {
   const size = pageWidth.value;
   const others = columns.reduce((sum, column) => sum + widthOf(column), 0);
-  return pickWidth + stateWidth[size] + leastNameWidth[size] + others;
+  return pickWidth + stateWidth[size] + leastNameWidth[size] + others + menuWidth;
 }
 
 export function TableHead({ columns }: { columns: readonly Column[] }) {
@@ -55,6 +57,9 @@ export function TableHead({ columns }: { columns: readonly Column[] }) {
             atCursor={column.name === 'loss' || column.name === 'gradient_norm'}
           />
         ))}
+        <th scope="col">
+          <span class="hidden">what can be done</span>
+        </th>
       </tr>
     </thead>
   );
