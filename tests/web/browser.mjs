@@ -241,7 +241,7 @@ export async function takePictures(page, artefacts, name) {
   for (const [look, colorScheme, width] of [
     ['light', 'light', 1440],
     ['dark', 'dark', 1440],
-    ['phone', 'light', 420],
+    ['phone', 'light', 390],
   ]) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize({ width, height: 900 });

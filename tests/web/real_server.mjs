@@ -155,6 +155,12 @@ export class RealServer {
     });
   }
 
+  /** Process id of the trainer of a run's first attempt, once it trains. */
+  trainerOf(id) {
+    const path = join(this.folder, 'attempts', `${id}-1`, 'shepherd.json');
+    return JSON.parse(readFileSync(path, 'utf8')).trainer_pid;
+  }
+
   /** [step, value] of each point stored, as numbers. */
   async stored(id, name = 'loss') {
     const { columns } = await this.api('GET', `/runs/${id}/series?names=${name}`);

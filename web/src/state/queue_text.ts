@@ -6,9 +6,14 @@ import type {
   UserUsageJson,
 } from '../gen/normlab/v1/device_service_pb';
 
-/** What it waits for, without the time, which a page's clock tells better than a sentence. */
-export function reasonText(entry: QueueEntryJson): string {
-  return (entry.waitReason ?? '').replace(/, about [^,]+$/, '');
+/**
+ * What it waits for, without the time where there is one, which a page's clock tells better than a
+ * sentence.
+ */
+export function reasonText({ waitReason = '', estimatedStartTime }: QueueEntryJson): string {
+  // Without a time, what looks like one is the end of a run's name.
+  if (!estimatedStartTime) return waitReason;
+  return waitReason.replace(/(?:, any moment|, about \d+ (?:s|min|h|days)| in \d+ s)$/, '');
 }
 
 /** in 4 min, by the clock of this page; "now" for a time that has come. */
