@@ -4,8 +4,9 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import test, { after, before } from 'node:test';
+import test, { before } from 'node:test';
 import { openBrowser, seriousFaults, takePictures, until } from './browser.mjs';
+import { openFor, show } from './opened.mjs';
 import { RealServer, tiny } from './real_server.mjs';
 
 const [artefacts] = process.argv.slice(2);
@@ -15,20 +16,12 @@ const server = new RealServer({
   script: 'steps_per_second=20',
   gpus: 'gpu GPU-1111 81920 0 0 NVIDIA H100 80GB\n',
 });
-let browser;
+const opened = openFor(server);
 let page;
 before(async () => {
-  await server.start();
-  browser = await openBrowser();
-  page = await browser.newPage();
-  await page.goto(server.loginAddress());
-  await page.locator('.connection.live').waitFor();
+  page = await opened.page('#/runs');
   await page.getByRole('link', { name: 'Submit', exact: true }).click();
   await page.locator('#setting-layers').waitFor();
-});
-after(async () => {
-  await browser?.close();
-  await server.end();
 });
 
 const field = (name) => page.locator(`#setting-${name}`);
@@ -117,7 +110,7 @@ test('what differs from the defaults is in the address and on the command line',
   assert.deepEqual(one.effectiveSpec, other.effectiveSpec);
   assert.deepEqual([one.displayName, one.held], [other.displayName, other.held]);
 
-  const shared = await browser.newPage();
+  const shared = await opened.browser.newPage();
   await shared.goto(address);
   await shared.locator('#setting-layers').waitFor();
   assert.equal(await shared.locator('#setting-layers').inputValue(), '2');
@@ -127,7 +120,7 @@ test('what differs from the defaults is in the address and on the command line',
 
 test('the same as a run, but …', async () => {
   const [run] = await runsOf();
-  await page.goto(`${page.url().split('#')[0]}#/submit?from=${run.id}`);
+  await show(page, `#/submit?from=${run.id}`);
   await page.getByRole('heading', { name: `Same as ${run.displayName}, but` }).waitFor();
   assert.equal(await field('d_model').inputValue(), '32');
   await page.getByRole('button', { name: 'default of d_model' }).click();
@@ -149,7 +142,7 @@ test('the same as a run, but …', async () => {
 });
 
 test('what is asked of a GPU is in the line and in the run, or refused at its field', async () => {
-  await page.goto(`${page.url().split('#')[0]}#/submit`);
+  await show(page, '#/submit');
   await page.locator('#device').selectOption('gpu:0');
   await page.locator('#gpu_memory').fill('much');
   const wrong = page.locator('.field', { has: page.locator('#gpu_memory') }).getByRole('alert');
@@ -166,7 +159,6 @@ test('what is asked of a GPU is in the line and in the run, or refused at its fi
 });
 
 test('what it waits for and the experiment it joins are in the line and in the run, or refused', async () => {
-  const base = page.url().split('#')[0];
   const first = await server.submit('goes first', { steps: 10 }, { held: true });
   await server.submit('named twice', { steps: 10 }, { held: true });
   await server.submit('named twice', { steps: 10 }, { held: true });
@@ -175,7 +167,7 @@ test('what it waits for and the experiment it joins are in the line and in the r
     held: true,
     runs: [{ displayName: 'member', spec: tiny }],
   });
-  await page.goto(`${base}#/submit`);
+  await show(page, '#/submit');
   const after = page.locator('.field', { has: page.locator('#after') });
   const add = async (text) => {
     await page.locator('#after').fill(text);
@@ -217,7 +209,7 @@ test('what it waits for and the experiment it joins are in the line and in the r
   );
 
   // One like it waits for the same, in the same experiment, and can be told otherwise.
-  await page.goto(`${base}#/submit?from=${id}`);
+  await show(page, `#/submit?from=${id}`);
   await after.getByRole('link', { name: 'goes first' }).waitFor();
   assert.equal(await page.locator('#experiment').inputValue(), made.id);
   await page.locator('#experiment').selectOption('');
@@ -227,7 +219,7 @@ test('what it waits for and the experiment it joins are in the line and in the r
 
   // What the server refuses stands at its field, though nobody typed it.
   await server.api('POST', `/runs/${first.id}:cancel`, {});
-  await page.goto(`${base}#/submit?after=${first.id}&experiment=01JZZZZZZZZZZZZZZZZZZZZZZZ`);
+  await show(page, `#/submit?after=${first.id}&experiment=01JZZZZZZZZZZZZZZZZZZZZZZZ`);
   const wrong = (name) =>
     page.locator('.field', { has: page.locator(`#${name}`) }).getByRole('alert');
   await until('why', async () => /no experiment/.test(await wrong('experiment').textContent()));
@@ -237,7 +229,7 @@ test('what it waits for and the experiment it joins are in the line and in the r
 });
 
 test('a preset makes an experiment, with settings of its own replaced', async () => {
-  await page.goto(`${page.url().split('#')[0]}#/submit`);
+  await show(page, '#/submit');
   await page.locator('#preset').selectOption('article');
   await page.locator('#device').selectOption('cpu');
   await field('layers').fill('2');
@@ -250,6 +242,35 @@ test('a preset makes an experiment, with settings of its own replaced', async ()
   const made = await server.api('GET', `/experiments/${page.url().slice(-26)}`);
   assert.equal(made.runs.length, 3);
   assert.ok(made.runs.every((run) => run.effectiveSpec.layers === '2'));
+});
+
+test('a part of a preset is chosen by the values in which its runs differ', async () => {
+  await show(page, '#/submit?preset=init-gradients&held=yes&device=cpu');
+  const part = page.getByRole('group', { name: 'runs of init-gradients' });
+  const boxes = part.getByRole('checkbox', { name: /^layers / });
+  await boxes.first().waitFor();
+  for (let at = await boxes.count(); at > 1; at--) await boxes.nth(at - 1).uncheck();
+  assert.equal(await boxes.first().isDisabled(), true, 'something must be left');
+  const seeds = part.getByRole('checkbox', { name: /^seed / });
+  await seeds.nth(0).uncheck();
+  await until('no problem', isReady);
+  const [, layers] = /--only layers=(\d+) /.exec(await command());
+  const [, left] = /--only seed=([\d,]+) /.exec(await command());
+  assert.match(page.url(), new RegExp(`only=layers=${layers}(;|%3B)seed=${left}`));
+  await submitButton().click();
+  await until('its page', () => /#\/experiments\/\w{26}$/.test(page.url()));
+  const { runs } = await server.api('GET', `/experiments/${page.url().slice(-26)}`);
+  const preset = (await server.api('GET', '/presets')).presets.find(
+    ({ name }) => name === 'init-gradients',
+  );
+  const wanted = preset.runs.filter(
+    ({ spec }) => spec.layers === layers && left.split(',').includes(spec.seed),
+  );
+  assert.ok(wanted.length > 0 && wanted.length < preset.runs.length, `${wanted.length}`);
+  assert.deepEqual(
+    runs.map(({ displayName }) => displayName),
+    wanted.map(({ displayName }) => displayName),
+  );
 });
 
 test('a viewer is told what to do, and the server refuses what a page may not do', async () => {
@@ -269,7 +290,7 @@ test('a viewer is told what to do, and the server refuses what a page may not do
 });
 
 test('every look is kept as a picture, and axe finds no serious fault', async () => {
-  await page.goto(`${page.url().split('#')[0]}#/submit`);
+  await show(page, '#/submit');
   await field('heads').fill('5');
   await field('placement').selectOption('post');
   await page.locator('#setting-heads-problem').waitFor();

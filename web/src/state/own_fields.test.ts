@@ -22,6 +22,7 @@ const fieldOf = (name: string): OwnField => {
 const lineOf = (query: Record<string, string>) => commandLine(draftOf(query, noBase, []), []);
 const all = {
   name: 'mine',
+  only: 'layers=1,2;seed=1',
   experiment: '01E',
   device: 'gpu',
   priority: 'low',
@@ -55,13 +56,23 @@ describe('what is said beside settings', () => {
   });
 
   it('joins no experiment with a preset, which makes one', () => {
-    const query = { preset: 'article', experiment: '01E', after: '01A' };
-    expect(bodyOf(draftOf(query, noBase, []), [])).toEqual({
-      preset: 'article',
+    const query = { preset: 'depths', experiment: '01E', after: '01A', only: 'layers=2;seed=1' };
+    const presets = [
+      {
+        name: 'depths',
+        runs: [
+          { displayName: 'one', spec: { layers: '1', seed: '1' } },
+          { displayName: 'two', spec: { layers: '2', seed: '1' } },
+        ],
+      },
+    ];
+    expect(bodyOf(draftOf(query, noBase, []), [], presets)).toEqual({
+      preset: 'depths',
       overrides: {},
       after: [{ run: '01A', condition: 'ok' }],
+      runs: [{ displayName: 'two' }],
     });
-    expect(lineOf(query)).toBe('normlab preset article --after 01A');
+    expect(lineOf(query)).toBe('normlab preset depths --only layers=2 --only seed=1 --after 01A');
   });
 
   it('is nothing where it says what goes without saying', () => {

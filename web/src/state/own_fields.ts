@@ -12,7 +12,7 @@ export interface OwnField {
   name: string;
   label: string;
   help: string;
-  kind: 'text' | 'choice' | 'switch' | 'runs';
+  kind: 'text' | 'choice' | 'switch' | 'runs' | 'part';
   /** As the API declares it; what it refuses begins so. */
   field: string;
   /** What stands for nothing said, as people would choose it. */
@@ -21,6 +21,8 @@ export interface OwnField {
   flag: string;
   /** Only a run has it, not a preset. */
   ofOneRun?: boolean;
+  /** Only a preset has it. */
+  ofPreset?: boolean;
   /** Shown where there are GPUs, or where it is given. */
   ofGpus?: boolean;
   /** Typed as a number. */
@@ -45,6 +47,17 @@ export const ownFields: readonly OwnField[] = [
     field: 'display_name',
     default: '',
     flag: '--name',
+  },
+  {
+    name: 'only',
+    label: 'of it',
+    help: 'which of its runs',
+    kind: 'part',
+    field: 'runs',
+    default: '',
+    flag: '--only',
+    ofPreset: true,
+    words: (text) => text.split(';'),
   },
   {
     name: 'experiment',
@@ -153,12 +166,12 @@ export function ownOf(run: RunJson | undefined, user: string, role: string): Tex
   return given;
 }
 
-/** What is said: by the address, else by the run that it is like; without what a preset has not. */
+/** What is said: by the address, else by the run that it is like; without what only a preset, or only a run, has. */
 export function ownDraft(query: Texts, base: Texts, isPreset: boolean): Texts {
   const said: Record<string, string> = {};
-  for (const { name, kind, ofOneRun, default: usual } of ownFields) {
+  for (const { name, kind, ofOneRun, ofPreset, default: usual } of ownFields) {
     const text = query[name] ?? base[name] ?? '';
-    if (text === '' || text === usual || (isPreset && ofOneRun)) continue;
+    if (text === '' || text === usual || (isPreset ? ofOneRun : ofPreset)) continue;
     if (kind !== 'switch' || text === yes) said[name] = text;
   }
   return said;
@@ -176,7 +189,7 @@ export function ownBody(said: Texts): Record<string, unknown> {
   const body: Record<string, unknown> = {};
   for (const { name, kind, field, value } of ownFields) {
     const text = said[name];
-    if (text === undefined) continue;
+    if (text === undefined || kind === 'part') continue; // who knows the preset says its runs
     const [last = '', ...outer] = field.split('.').map(jsonName).reverse();
     let at = body;
     for (const step of outer.reverse()) {

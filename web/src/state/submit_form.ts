@@ -4,8 +4,10 @@
 // `from` is a run whose settings, and what else it was given, are there to begin with; what the address
 // says is laid over them, and an empty value there means the default after all.
 import { formatSetting } from '../format/format';
+import type { PresetJson } from '../gen/normlab/v1/experiment_service_pb';
 import type { RunJson } from '../gen/normlab/v1/run_pb';
 import { ownBody, ownDraft, ownFlags } from './own_fields';
+import { runsOfPart } from './preset_part';
 import { jsonName, type Setting, sameValue, settingOf } from './settings';
 
 type Texts = Readonly<Record<string, string>>;
@@ -97,13 +99,24 @@ export function specOf(draft: Draft, settings: readonly Setting[]): Record<strin
   return spec;
 }
 
-/** The body of POST /runs, or of POST /experiments for a preset. */
-export function bodyOf(draft: Draft, settings: readonly Setting[]): Record<string, unknown> {
+/** The body of POST /runs, or of POST /experiments for a preset, which is one of `presets`. */
+export function bodyOf(
+  draft: Draft,
+  settings: readonly Setting[],
+  presets: readonly PresetJson[] = [],
+): Record<string, unknown> {
   const spec = specOf(draft, settings);
   return {
     ...(draft.preset === '' ? { spec } : { preset: draft.preset, overrides: spec }),
     ...ownBody(draft.own),
+    ...partOf(draft, presets),
   };
+}
+
+function partOf({ preset: name, own }: Draft, presets: readonly PresetJson[]) {
+  const preset = presets.find((one) => one.name === name);
+  if (!preset || own.only === undefined) return {};
+  return { runs: runsOfPart(preset, own.only).map(({ displayName }) => ({ displayName })) };
 }
 
 /** The same on the command line, for a shell. */

@@ -7,38 +7,46 @@ import type { DeviceJson } from '../../gen/normlab/v1/device_service_pb';
 import type { ExperimentJson, PresetJson } from '../../gen/normlab/v1/experiment_service_pb';
 import type { Live } from '../../state/live';
 import { type OwnField, ownFields, ownNameOf, ownQueryValue, yes } from '../../state/own_fields';
+import { choicesOf } from '../../state/preset_part';
 import { setQuery } from '../../state/router';
 import type { SubmitCheck } from '../../state/submit_check';
 import type { Base, Draft } from '../../state/submit_form';
 import { AfterField } from './after_field';
 import { Field } from './field';
+import { PartField } from './part_field';
 
 interface Props {
   live: Live;
   draft: Draft;
   base: Base;
   presets: readonly PresetJson[];
+  /** Names of the declared ones. */
+  settings: readonly string[];
   check: SubmitCheck;
 }
 
-interface Choice {
+interface Option {
   value: string;
   text: string;
 }
 
-export function OwnFields({ live, draft, base, presets, check }: Props) {
+export function OwnFields({ live, draft, base, presets, settings, check }: Props) {
   const devices = useDevices(live);
   const hasGpus = devices.some((device) => device.kind === 'KIND_GPU');
   const asked = ownFields.some(({ name, ofGpus }) => ofGpus && draft.own[name] !== undefined);
+  const preset = presets.find((one) => one.name === draft.preset);
+  const possible = preset ? choicesOf(preset, settings) : [];
   const isShown = (field: OwnField) =>
-    !(field.ofOneRun && draft.preset !== '') && (!field.ofGpus || hasGpus || asked);
+    (draft.preset === '' ? !field.ofPreset : !field.ofOneRun) &&
+    (!field.ofGpus || hasGpus || asked) &&
+    (field.kind !== 'part' || possible.length > 0);
   const made = check.answer.value?.runs[0]?.displayName ?? '';
   const placeholders: Record<string, string> = {
     name: draft.preset || made,
     gpus: '1',
     gpu_memory: 'estimated',
   };
-  const choices: Record<string, readonly Choice[]> = {
+  const choices: Record<string, readonly Option[]> = {
     experiment: experimentChoices(live, [...live.experiments.value.values()]),
     device: asChoices(['auto', 'cpu', 'gpu', ...devices.flatMap(({ id }) => id ?? [])]),
     priority: asChoices(
@@ -64,6 +72,14 @@ export function OwnFields({ live, draft, base, presets, check }: Props) {
           >
             {field.kind === 'runs' ? (
               <AfterField live={live} id={field.name} text={text} set={set} />
+            ) : field.kind === 'part' ? (
+              <PartField
+                id={field.name}
+                preset={preset}
+                possible={possible}
+                text={text}
+                set={set}
+              />
             ) : (
               <Control
                 field={field}
@@ -110,7 +126,7 @@ interface ControlProps {
   field: OwnField;
   text: string;
   set: (text: string) => void;
-  choices: readonly Choice[];
+  choices: readonly Option[];
   placeholder: string;
   isWrong: boolean;
 }
@@ -158,7 +174,7 @@ function Control({ field, text, set, choices, placeholder, isWrong }: ControlPro
 }
 
 // Those that the server lets this user add to, newest first.
-function experimentChoices(live: Live, experiments: readonly ExperimentJson[]): Choice[] {
+function experimentChoices(live: Live, experiments: readonly ExperimentJson[]): Option[] {
   const own = experiments
     .filter((one) => live.role.value === 'admin' || one.user === live.user.value)
     .map((one) => ({
@@ -168,7 +184,7 @@ function experimentChoices(live: Live, experiments: readonly ExperimentJson[]): 
   return [{ value: '', text: 'none' }, ...own];
 }
 
-function asChoices(values: readonly string[]): Choice[] {
+function asChoices(values: readonly string[]): Option[] {
   return [...new Set(values)].map((value) => ({ value, text: value }));
 }
 

@@ -41,8 +41,11 @@ export function SubmitView({ live }: { live: Live }) {
     [fromRun?.spec, settings, user.value, role.value],
   );
   const draft = draftOf(query, base, settings);
-  const isReady = settings.length > 0 && (from === '' || fromRun !== undefined);
-  const body = bodyOf(draft, settings);
+  const isReady =
+    settings.length > 0 &&
+    (from === '' || fromRun !== undefined) &&
+    (draft.preset === '' || presets.length > 0);
+  const body = bodyOf(draft, settings, presets);
   const text = JSON.stringify(body);
   useEffect(() => {
     if (isReady) check.ask(JSON.parse(text), draft.preset !== '');
@@ -72,7 +75,7 @@ export function SubmitView({ live }: { live: Live }) {
       <form onSubmit={submit}>
         <div class="fields">
           <h1>
-            {from === '' ? (
+            {from === '' || live.absent.value.has(from) ? (
               'A new run'
             ) : (
               <>
@@ -81,15 +84,18 @@ export function SubmitView({ live }: { live: Live }) {
               </>
             )}
           </h1>
-          {from !== '' && !fromRun ? (
-            <p class="secondary" role="status">
-              Reading that run… If it was deleted, <a href={addressOf('submit')}>begin anew</a>.
-            </p>
-          ) : null}
+          {from !== '' && !fromRun ? <NoSuchRun live={live} id={from} /> : null}
           {settings.length === 0 ? <NotReady live={live} /> : null}
           {isReady ? (
             <>
-              <OwnFields live={live} draft={draft} base={base} presets={presets} check={check} />
+              <OwnFields
+                live={live}
+                draft={draft}
+                base={base}
+                presets={presets}
+                settings={settings.map(({ name }) => name)}
+                check={check}
+              />
               <SettingFields draft={draft} base={base.given} settings={settings} check={check} />
             </>
           ) : null}
@@ -99,6 +105,24 @@ export function SubmitView({ live }: { live: Live }) {
         ) : null}
       </form>
     </main>
+  );
+}
+
+function NoSuchRun({ live, id }: { live: Live; id: string }) {
+  if (!live.absent.value.has(id)) {
+    return (
+      <p class="secondary" role="status">
+        reading that run…
+      </p>
+    );
+  }
+  return (
+    <>
+      <p role="alert">There is no run {id}. It may have been deleted.</p>
+      <p>
+        <a href={addressOf('submit')}>Begin anew</a>
+      </p>
+    </>
   );
 }
 
