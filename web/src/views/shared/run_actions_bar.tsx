@@ -1,5 +1,6 @@
 // What can be done with some runs, as buttons; the destructive ones ask once, in place.
 import { useRef } from 'preact/hooks';
+import { formatCount } from '../../format/format';
 import type { RunJson } from '../../gen/normlab/v1/run_pb';
 import type { Live } from '../../state/live';
 import {
@@ -13,6 +14,9 @@ import {
 import { ConfirmButton } from './confirm_button';
 import { Menu } from './menu';
 import { say, sayProblem } from './said';
+
+/** With many runs it is said now and then how far it is. */
+const saidEvery = 50;
 
 /** These are buttons; the others are in a menu. */
 const first = new Set(['cancel', 'pause', 'probe', 'resume', 'retry']);
@@ -146,7 +150,12 @@ function LabelForm({
 
 function start(live: Live, action: RunAction, runs: readonly RunJson[]): void {
   const those = runs.filter((run) => action.applies(run));
-  doWithAll(live.client, action, those).then((outcome) => {
+  const progress = (asked: number) => {
+    if (asked % saidEvery === 0) {
+      say(`${action.name}: ${formatCount(asked)} of ${formatCount(those.length)} runs…`);
+    }
+  };
+  doWithAll(live.client, action, those, progress).then((outcome) => {
     const text = outcomeText(action, outcome);
     if (outcome.problems.length > 0) sayProblem(action.name, text);
     else if (text !== '') say(text);
