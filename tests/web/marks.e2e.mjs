@@ -3,8 +3,9 @@
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import test, { after, before } from 'node:test';
-import { drawnPoints, markAt, openBrowser, seeCharts, until } from './browser.mjs';
+import test from 'node:test';
+import { drawnPoints, markAt, seeCharts, until } from './browser.mjs';
+import { openFor } from './opened.mjs';
 import { RealServer } from './real_server.mjs';
 
 const [artefacts] = process.argv.slice(2);
@@ -18,15 +19,7 @@ const server = new RealServer({
     `missing_at=${special.missing},gradient_nan_at=${special.gradientNan}`,
 });
 
-let browser;
-before(async () => {
-  await server.start();
-  browser = await openBrowser();
-});
-after(async () => {
-  await browser?.close();
-  await server.end();
-});
+const opened = openFor(server);
 
 /** Puts the cursor of a chart at a step, and returns what is written below it. */
 async function hover(page, series, step) {
@@ -46,7 +39,7 @@ async function hover(page, series, step) {
 test('the four things look different and say what they are', async () => {
   const run = await server.submit('four things', { steps, stopOnNonFinite: false });
   await server.ended(run.id);
-  const page = await browser.newPage();
+  const page = await opened.browser.newPage();
   await seeCharts(page);
   await page.goto(server.loginAddress());
   const corner = page.locator('[data-series="loss"] .points');

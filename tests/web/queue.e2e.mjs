@@ -2,8 +2,9 @@
 // ARTEFACTS
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
-import test, { after, before } from 'node:test';
+import test, { before } from 'node:test';
 import { openBrowser, seriousFaults, takePictures, until } from './browser.mjs';
+import { openFor } from './opened.mjs';
 import { RealServer, tiny } from './real_server.mjs';
 
 const [artefacts] = process.argv.slice(2);
@@ -19,21 +20,13 @@ const server = new RealServer({
   options: ['--cpu-slots', '1'],
   gpus: gpus(2048, 3),
 });
-let browser;
+const opened = openFor(server);
 let page;
 let ada;
 before(async () => {
-  await server.start();
+  page = await opened.page('#/runs');
   ada = (await server.api('POST', '/users', { name: 'ada', role: 'member' })).token;
-  browser = await openBrowser();
-  page = await browser.newPage();
-  await page.goto(server.loginAddress());
-  await page.locator('.connection.live').waitFor();
   await page.getByRole('link', { name: 'Queue' }).click();
-});
-after(async () => {
-  await browser?.close();
-  await server.end();
 });
 
 const waiting = () => page.locator('table.waiting tbody .run-name').allTextContents();

@@ -5,15 +5,9 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import test, { after, before } from 'node:test';
-import {
-  drawnPoints,
-  openBrowser,
-  seeCharts,
-  seriousFaults,
-  timeCharts,
-  until,
-} from './browser.mjs';
+import test from 'node:test';
+import { drawnPoints, takePictures, until } from './browser.mjs';
+import { openFor, show } from './opened.mjs';
 import { RealServer } from './real_server.mjs';
 
 const [artefacts, longSteps = '1000000', bound] = process.argv.slice(2);
@@ -26,28 +20,8 @@ const scripted = new RealServer({
   scriptBySeed: { 2: 'steps_per_second=20', 3: 'steps_per_second=500,nan_at=40' },
 });
 const training = new RealServer();
-let browser;
-before(async () => {
-  await Promise.all([scripted.start(), training.start()]);
-  browser = await openBrowser({ acceptDownloads: true });
-});
-after(async () => {
-  await browser?.close();
-  await Promise.all([scripted.end(), training.end()]);
-});
-
-/** A page that is logged in at a server, showing `hash`; not loaded anew. */
-async function open(server, hash) {
-  const page = await browser.newPage();
-  await seeCharts(page);
-  await timeCharts(page);
-  await page.goto(server.loginAddress());
-  await page.locator('.connection.live').waitFor();
-  await page.evaluate((to) => {
-    location.hash = to;
-  }, hash);
-  return page;
-}
+const opened = openFor([scripted, training], { acceptDownloads: true });
+const open = (server, hash) => opened.page(hash, server);
 const corner = (page, series = 'loss') =>
   page.locator(`[data-series="${series}"] .points`).textContent();
 const pngBegin = Buffer.from([0x89, 0x50, 0x4e, 0x47]);
@@ -60,17 +34,13 @@ async function download(page, title, kind) {
   const file = await waiting;
   return { name: file.suggestedFilename(), content: readFileSync(await file.path()) };
 }
-const go = (page, hash) =>
-  page.evaluate((to) => {
-    location.hash = to;
-  }, hash);
 const inside = (points, from, to) => points.filter(([step]) => step >= from && step <= to);
 
 test('a long run is soon there, with its spike, and a zoom has every point', async () => {
   const { id } = await scripted.submit('long', { steps });
   await until('its end', async () => (await scripted.api('GET', `/runs/${id}`)).endTime, 240);
   const page = await open(scripted, '#/runs');
-  await go(page, `#/runs/${id}`);
+  await show(page, `#/runs/${id}`);
   // From an address typed in: nothing of it is here yet.
   await page.reload();
   const total = new Intl.NumberFormat('en-US').format(steps);
@@ -107,7 +77,7 @@ test('a long run is soon there, with its spike, and a zoom has every point', asy
   await page.screenshot({ path: join(artefacts, 'run_long.png') });
 
   const from = spike - 40;
-  await go(page, `#/runs/${id}?x=${from}..${from + 99}`);
+  await show(page, `#/runs/${id}?x=${from}..${from + 99}`);
   await until('every point', async () => (await corner(page)) === '100 of 100 points');
   await until(
     'their line',
@@ -320,22 +290,8 @@ test('blocks, settings and log of a run that really trains', async () => {
   assert.ok(differing.includes('placement') && differing.includes('layers'), `${differing}`);
   assert.ok(!differing.includes('final_norm'), 'what follows from others is no choice');
   assert.equal(await page.locator('.head h1').textContent(), 'small <b>model</b>');
-  for (const colorScheme of ['light', 'dark']) {
-    await page.emulateMedia({ colorScheme });
-    await page.setViewportSize({ width: 1440, height: 1500 });
-    await page.waitForTimeout(400);
-    await page.screenshot({ path: join(artefacts, `run_${colorScheme}.png`) });
-    assert.deepEqual(await seriousFaults(page), [], colorScheme);
-  }
-  await page.emulateMedia({ colorScheme: 'light' });
-  await page.setViewportSize({ width: 420, height: 900 });
-  await page.waitForTimeout(400);
-  await page.screenshot({ path: join(artefacts, 'run_phone.png') });
-  assert.equal(
-    await page.evaluate(() => document.documentElement.scrollWidth > innerWidth),
-    false,
-    'nothing sticks out sideways',
-  );
+  await page.locator('.page').evaluate((box) => box.scrollTo(0, 0));
+  await takePictures(page, artefacts, 'run', { height: 1700 });
   assert.deepEqual(page.faults, []);
   await page.close();
 });

@@ -200,6 +200,12 @@ test('what it waits for and the experiment it joins are in the line and in the r
   const id = page.url().slice(-26);
   const run = await server.api('GET', `/runs/${id}`);
   assert.equal(run.experiment, made.id);
+  const facts = page.locator('.facts');
+  await facts.getByRole('link', { name: 'goes first' }).waitFor();
+  await until('what it waits for', async () => {
+    const text = await facts.textContent();
+    return /the success of goes first.*the end of member/.test(text);
+  });
   assert.deepEqual(
     run.after.map(({ run, condition }) => [run, condition]),
     [

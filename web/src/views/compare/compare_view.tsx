@@ -9,8 +9,8 @@ import { Comparison } from './comparison';
 
 export function CompareView({ live }: { live: Live }) {
   const runs = selected.value.flatMap((id) => live.runs.get(id) ?? []);
-  const gone = selected.value.filter((id) => live.absent.value.has(id));
-  if (selected.value.length === 0) return <NothingChosen />;
+  const gone = goneText(live.dropped.value.size);
+  if (selected.value.length === 0) return <NothingChosen gone={gone} />;
   return (
     <main class="page compare-page">
       <header class="head">
@@ -18,11 +18,7 @@ export function CompareView({ live }: { live: Live }) {
         {runs.length > live.drawn.value.length ? (
           <span class="secondary">the first {formatCount(live.drawn.value.length)} are drawn</span>
         ) : null}
-        {gone.length > 0 ? (
-          <span class="secondary">
-            {formatCount(gone.length)} {gone.length === 1 ? 'is' : 'are'} not there any more
-          </span>
-        ) : null}
+        {gone ? <span class="secondary">{gone}</span> : null}
         <span class="space" />
         <CopyLink />
       </header>
@@ -31,10 +27,16 @@ export function CompareView({ live }: { live: Live }) {
   );
 }
 
-function NothingChosen() {
+function goneText(count: number): string {
+  if (count === 0) return '';
+  return `${formatCount(count)} ${count === 1 ? 'is' : 'are'} not there any more`;
+}
+
+function NothingChosen({ gone }: { gone: string }) {
   return (
     <main class="hint">
       <h1>Compare</h1>
+      {gone ? <p role="alert">Of the runs that this address named, {gone}.</p> : null}
       <p>No runs are chosen.</p>
       <p>
         Tick runs in the <a href={addressOf('runs')}>list of runs</a> and choose “compare” there; or

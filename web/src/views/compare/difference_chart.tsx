@@ -78,8 +78,10 @@ function Difference({ board, series }: { board: Board; series: string }) {
       csv={csv}
     >
       <div class="note">
-        <span class="here">below zero: the first run is lower</span>
-        <span class="points">{formatCount(points.steps.length)} steps that both have reached</span>
+        <span class="here">below zero: the first is lower</span>
+        <span class="points" title="steps that both runs have reached">
+          {formatCount(points.steps.length)} steps in both
+        </span>
       </div>
     </Chart>
   );

@@ -1,7 +1,7 @@
 // What can be done with the run of one row, without selecting it. It stands over the table, whose cells
 // would cut it off, at the right end of the row; Escape, a click elsewhere and scrolling close it.
 import type { CSSProperties } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { isolated } from '../../format/format';
 import type { Live } from '../../state/live';
 import { mayChange } from '../../state/run_actions';
@@ -27,7 +27,8 @@ function OpenMenu({ live, place }: { live: Live; place: RowMenuPlace }) {
   useEffect(() => {
     if (isGone) close();
   }, [isGone]);
-  useEffect(() => {
+  // With the drawing and not after it: the next key or click is meant for the menu.
+  useLayoutEffect(() => {
     box.current?.querySelector<HTMLElement>('button, input, a')?.focus();
     const elsewhere = (event: Event) => {
       const target = event.target as Element;
