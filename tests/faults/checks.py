@@ -43,13 +43,15 @@ class Stored:
         try:
             self.integrity = [row[0] for row in database.execute("PRAGMA integrity_check")]
             self.foreign_keys = database.execute("PRAGMA foreign_key_check").fetchall()
-            self.curves = {}
+            self.curves, self.doubled = {}, []
             for run, attempt, name, step, value in database.execute(
                     "SELECT run, number, name, step, value FROM points "
                     "JOIN series ON series.id = points.series "
                     "JOIN attempts ON attempts.id = series.attempt"):
-                self.curves.setdefault((run, attempt, name), {})[step] = \
-                    math.nan if value is None else value
+                curve = self.curves.setdefault((run, attempt, name), {})
+                if step in curve:
+                    self.doubled.append(f"step {step} of {(run, attempt, name)} is stored twice")
+                curve[step] = math.nan if value is None else value
             self.levels = database.execute(
                 "SELECT run, number, name, level, block, first_step, levels.last_step, first_value, "
                 "last_value, lowest, highest, non_finite FROM levels "
@@ -62,7 +64,7 @@ class Stored:
         found = [] if self.integrity == ["ok"] else [f"integrity_check: {self.integrity[:3]}"]
         if self.foreign_keys:
             found.append(f"foreign_key_check: {self.foreign_keys[:3]}")
-        return found + self.level_faults()
+        return found + self.doubled[:3] + self.level_faults()
 
     def level_faults(self):
         """Blocks that are not what their points say, and blocks that should be there."""
@@ -95,9 +97,19 @@ class Stored:
         return found
 
 
-def curve_faults(run, curves, steps):
-    """Of a run's default curve (as the API gives it): whole from step 1 on, each value its step's."""
+def curve_faults(run, columns, steps):
+    """Of a run's default curve (columns as the API gives them): each step once and in order, whole
+    from step 1 on, each value its step's."""
     found = []
+    for name, column in columns.items():
+        if len(column["steps"]) != len(column["values"]):
+            found.append(f"{run}: {name} has {len(column['steps'])} steps and "
+                         f"{len(column['values'])} values")
+        found += [f"{run}: {name} has step {after} behind step {before}"
+                  for before, after in zip(column["steps"], column["steps"][1:])
+                  if after <= before][:3]
+    curves = {name: dict(zip(column["steps"], map(float, column["values"])))
+              for name, column in columns.items()}
     lengths = {name: len(curve) for name, curve in curves.items()}
     for name, curve in curves.items():
         if sorted(curve) != list(range(1, len(curve) + 1)):

@@ -30,6 +30,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integratio
 from harness import BIN, TERMINAL, TINY, Server  # noqa: E402
 
 import checks  # noqa: E402
+import verdicts  # noqa: E402
 from watchers import CommandLineWatcher, EventStreamWatcher, Proxy  # noqa: E402
 
 SHIM = BIN / "normlab_fault_shim.so"
@@ -73,7 +74,7 @@ class Round:
         self.token = ""
         self.servers = []     # numbers of their processes
         self.runs = {}        # id -> steps
-        self.excuses = collections.defaultdict(set)
+        self.done_to = collections.defaultdict(verdicts.Done)
         self.began = 0.0      # by the monotonic clock
         self.done = []        # names of what was done, for the report
         self.faults = []
@@ -185,14 +186,8 @@ class Round:
 
     def check_run(self, run, steps, on_interrupt):
         ended = self.server.run(run)
-        state = ended["state"].removeprefix("STATE_")
-        allowed = {"SUCCEEDED"}
-        if "cancelled" in self.excuses[run]:
-            allowed.add("CANCELLED")
-        if "killed" in self.excuses[run]:
-            allowed.add("FAILED")
-        if state not in allowed:
-            self.faults.append(f"{run} ({on_interrupt}) is {state}: {ended.get('endReason')}")
+        self.faults += verdicts.end_faults(ended, on_interrupt, self.done_to[run])
+        self.faults += verdicts.attempt_faults(ended, on_interrupt, steps)
         # Attempts follow one another, and no clock that jumped measured them.
         took = time.monotonic() - self.began
         times = [attempt.get("runSeconds", 0) for attempt in ended.get("attempts", [])]
@@ -201,10 +196,8 @@ class Round:
         names = ["loss", "gradient_norm", "learning_rate"]
         answer = self.server.get(
             f"/api/v1/runs/{run}/series?names={','.join(names)}&max_points=100000")
-        curves = {name: dict(zip(column["steps"], map(float, column["values"])))
-                  for name, column in answer["columns"].items()}
         self.faults += checks.curve_faults(
-            run, curves, steps if state == "SUCCEEDED" else None)
+            run, answer["columns"], steps if verdicts.state_of(ended) == "SUCCEEDED" else None)
 
     def check_watcher(self, name, watcher):
         if isinstance(watcher, CommandLineWatcher):
@@ -288,7 +281,7 @@ class Round:
 
     def kill(self, which):
         if victim := self.victim(which):
-            self.excuses[victim[0]].add("killed")
+            self.done_to[victim[0]].kills += 1
             try:
                 os.kill(victim[1], signal.SIGKILL)
             except ProcessLookupError:
@@ -364,7 +357,7 @@ class Round:
 
     def cancel(self):
         run = self.random.choice(list(self.runs))
-        self.excuses[run].add("cancelled")
+        self.done_to[run].cancelled = True
         self.request(run, "cancel")
 
     def pause_run(self):
