@@ -66,3 +66,25 @@ configure_and_build() {
   say "building"
   NINJA_STATUS='[%f/%t, %e s] ' ninja -C "$build" "$@" >&2
 }
+
+# measure HEADING COMMAND...: runs it, and remembers the heading when it fails. With $only set, it
+# leaves out what does not have that in its heading.
+missed=()
+measured=0
+measure() {
+  [[ $1 == *"${only:-}"* ]] || return 0
+  say "$1"
+  measured=$((measured + 1))
+  local code=0
+  "${@:2}" || code=$?
+  [ $code -eq 0 ] || missed+=("$1 (exit code $code)")
+}
+
+# tell_missed: names what measure remembers, and ends the script accordingly.
+tell_missed() {
+  [ $measured -gt 0 ] || die "no heading has \"${only:-}\" in it"
+  [ ${#missed[@]} -gt 0 ] || { say "no bound was missed in $measured measurements"; exit 0; }
+  say "MISSED: ${#missed[@]} of $measured"
+  printf '  %s\n' "${missed[@]}" >&2
+  exit 1
+}
