@@ -56,9 +56,8 @@ measure "a thousand runs in one call" script sweep_create
 measure "from submit to the first step on an idle slot, with a warm trainer and without" \
   script first_step
 measure "a slot between two runs, idle at most 20 ms (median)" script idle_gap
-measure "from trainer to 1,000 gRPC watchers and 500 event streams, and what watchers cost a run" \
-  script watch_load
-measure "the same beside 200 readers more that take nothing" script watch_load --stalled 200 --rounds 0
+measure "from trainer to 1,000 gRPC watchers and 500 event streams, alone and beside 200 readers that \
+take nothing, and what 20 watchers cost a run" script watch_load --stalled 200
 measure "a step against its matrix products" \
   "$python" "$root/tests/bench/step_table.py" "$programs/step_bench" --rounds "$rounds"
 measure "steps a second against PyTorch and JAX" \

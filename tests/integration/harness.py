@@ -109,6 +109,13 @@ class Server:
         assert status == 200, (status, answer)
         return answer
 
+    def metric(self, name):
+        """A number of /metrics that has no labels."""
+        status, text = self.request("GET", "/metrics")
+        assert status == 200, (status, text)
+        return next(float(line.split()[1]) for line in text.decode().splitlines()
+                    if line.startswith(name + " "))
+
     def create(self, name, spec, **fields):
         status, run = self.request(
             "POST", "/api/v1/runs", {"displayName": name, "spec": spec, **fields})
