@@ -11,9 +11,11 @@
 #include "server/base/files.h"
 #include "server/base/strings.h"
 #include "server/storage/attempts.h"
+#include "server/storage/audit.h"
 #include "server/storage/experiments.h"
 #include "server/storage/history.h"
 #include "server/storage/migrations.h"
+#include "server/storage/run_control.h"
 #include "server/storage/store_check.h"
 #include "tests/fakes/stored_runs.h"
 
@@ -28,6 +30,8 @@ using ::testing::IsEmpty;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int64_t kFirstRunning = 4;  // attempts in the fixtures that go on: by schema
 constexpr int64_t kSecondRunning = 5;
+constexpr int kTeamSchema = 6;    // the first with classes, dependencies, limits and an audit
+constexpr int kMemorySchema = 8;  // the first that stops runs for their GPU's memory
 
 std::string Id(char number) { return std::string("01J0000000000000000000000") + number; }
 
@@ -49,17 +53,14 @@ class UpgradeTest : public ::testing::TestWithParam<int> {
   std::unique_ptr<Store> Open() { return Open(path_); }
 
   // Everything a database is made of, as SQL.
+  static std::vector<std::string> Schema(Database& database) {
+    return Texts(database,
+                 "SELECT type || ' ' || name || ': ' || coalesce(sql, '') "
+                 "FROM sqlite_schema ORDER BY type, name");
+  }
   static std::vector<std::string> Schema(Store& store) {
     std::vector<std::string> all;
-    EXPECT_TRUE(store
-                    .Read([&](Database& database) {
-                      Statement select = database.Prepared(
-                          "SELECT type || ' ' || name || ': ' || coalesce(sql, '') "
-                          "FROM sqlite_schema ORDER BY type, name");
-                      while (select.Step()) all.push_back(select.Text(0));
-                      return select.status();
-                    })
-                    .ok());
+    Read(store, [&](Database& database) { all = Schema(database); });
     return all;
   }
   static void Read(Store& store, const std::function<void(Database&)>& look) {
@@ -151,7 +152,7 @@ TEST_P(UpgradeTest, RunsReadAsTheyWere) {
 TEST_P(UpgradeTest, UsersTokensAndSettingsAreThere) {
   const std::unique_ptr<Store> store = Open();
   Read(*store, [](Database& database) {
-    EXPECT_THAT(Texts(database, "SELECT name || ' ' || role FROM users ORDER BY id"),
+    EXPECT_THAT(Texts(database, "SELECT name || ' ' || role FROM users WHERE id < 3 ORDER BY id"),
                 ElementsAre("lab1 admin", "guest viewer"));
     EXPECT_THAT(Texts(database, "SELECT purpose FROM tokens ORDER BY sha256"),
                 ElementsAre("owner", "browser"));
@@ -260,8 +261,97 @@ TEST_P(UpgradeTest, LineageIsThatOfTheCheckpoints) {
   });
 }
 
+TEST_P(UpgradeTest, RunsThatWereToldToStopKnowWhy) {
+  if (GetParam() < kTeamSchema) {
+    GTEST_SKIP() << "schema " << GetParam() << " had no reasons to stop a run";
+  }
+  const std::unique_ptr<Store> store = Open();
+  Read(*store, [](Database& database) {
+    const v1::Run late = ReadRun(database, Id('8')).value();
+    EXPECT_EQ(late.state(), v1::Run::STATE_PAUSING);
+    EXPECT_EQ(late.progress().step(), 2);
+    EXPECT_EQ(*ReadRunControl(database, Id('8')), (RunControl{.stop_cause = StopCause::kTime}));
+    EXPECT_EQ(*ReadRunControl(database, Id('D')),
+              (RunControl{.stop_cause = StopCause::kPreempted, .stop_detail = Id('A')}));
+    EXPECT_EQ(ReadRun(database, Id('B'))->state(), v1::Run::STATE_CANCELLING);
+    EXPECT_EQ(ReadRunControl(database, Id('B'))->stop_cause, StopCause::kEarly);
+    EXPECT_EQ(*ReadRunControl(database, Id('A')),
+              (RunControl{.not_before = 1767225700000000, .tries = 2, .limits_from = 1}));
+    EXPECT_EQ(*ReadRunControl(database, Id('3')), RunControl{}) << "nobody told it to stop";
+    EXPECT_DOUBLE_EQ(ReadLatestAttempt(database, Id('8'))->began, 0.99);  // as above: 99 ticks
+    EXPECT_THAT(Texts(database, "SELECT run FROM early_stops WHERE pending = 1"),
+                ElementsAre(Id('B')));
+  });
+}
+
+TEST_P(UpgradeTest, TheReasonForWhichARunIsStoppedForItsMemoryIsThere) {
+  if (GetParam() < kMemorySchema) {
+    GTEST_SKIP() << "schema " << GetParam() << " stopped no run for its memory";
+  }
+  const std::unique_ptr<Store> store = Open();
+  Read(*store, [](Database& database) {
+    const RunControl control = ReadRunControl(database, Id('C')).value();
+    EXPECT_EQ(control.stop_cause, StopCause::kMemory);
+    EXPECT_EQ(control.stop_detail, "it held 9.0 GiB of cuda:0, its budget is 8.0 GiB");
+    EXPECT_DOUBLE_EQ(ReadLatestAttempt(database, Id('C'))->began, 12.5);
+    EXPECT_THAT(Texts(database, "SELECT gpu_need_bytes FROM runs WHERE gpu_need_bytes > 0"),
+                ElementsAre(StrCat(int64_t{3} << 30)));
+  });
+}
+
+TEST_P(UpgradeTest, TheQueueAsksAndWaitsForWhatItDid) {
+  if (GetParam() < kTeamSchema) {
+    GTEST_SKIP() << "schema " << GetParam() << " had no classes, resources and dependencies";
+  }
+  const std::unique_ptr<Store> store = Open();
+  Read(*store, [](Database& database) {
+    const v1::Run run = ReadRun(database, Id('A')).value();
+    EXPECT_EQ(run.state(), v1::Run::STATE_QUEUED);
+    EXPECT_EQ(run.priority(), "high");
+    EXPECT_TRUE(run.held());
+    EXPECT_EQ(run.resources().gpus(), 2);
+    EXPECT_EQ(run.resources().gpu_memory_bytes(), int64_t{16} << 30);
+    EXPECT_TRUE(run.resources().exclusive());
+    EXPECT_EQ(run.after_size(), 2);
+    EXPECT_THAT(Texts(database, "SELECT after || ' ' || condition FROM run_dependencies"),
+                ElementsAre(Id('1') + " ok", Id('9') + " any"));
+    EXPECT_EQ(ReadRun(database, Id('D'))->priority(), "low");
+    EXPECT_THAT(Texts(database, "SELECT device || ': ' || reason FROM drained_devices"),
+                ElementsAre("cuda:1: its fan is loud"));
+    const v1::Experiment sweep = ReadExperiment(database, "01J0000000000000000000000F").value();
+    EXPECT_EQ(sweep.sweep().axes(0).setting(), "d_model");
+    EXPECT_EQ(sweep.sweep().early_stop().quantile(), 0.5);
+  });
+}
+
+TEST_P(UpgradeTest, LimitsOfUsersAndTheAuditAreThere) {
+  if (GetParam() < kTeamSchema) {
+    GTEST_SKIP() << "schema " << GetParam() << " had no limits and no audit";
+  }
+  const std::unique_ptr<Store> store = Open();
+  Read(*store, [](Database& database) {
+    EXPECT_THAT(Texts(database,
+                      "SELECT name || ' ' || max_running || ' ' || max_queued || ' ' || "
+                      "max_gpu_memory_bytes || ' ' || coalesce(remove_time, 'here') "
+                      "FROM users ORDER BY id"),
+                ElementsAre("lab1 0 0 0 here", StrCat("guest 2 5 ", int64_t{8} << 30, " here"),
+                            "left 0 0 0 1767225700000000"));
+    const std::vector<v1::AuditEvent> lines = ReadAudit(database, AuditQuery{}).value();
+    ASSERT_EQ(lines.size(), 3u);
+    EXPECT_EQ(lines[0].detail(), "step 100, ünïcode, \"quoted\"");
+    EXPECT_EQ(lines[1].subject(), "guest");
+    EXPECT_EQ(lines[2].action(), "cancel");
+    EXPECT_EQ(lines[2].run(), Id('4'));
+  });
+}
+
 TEST_P(UpgradeTest, OneThatIsKilledInTheMiddleIsTakenBackWhole) {
+  if (GetParam() == static_cast<int>(Migrations().size())) {
+    GTEST_SKIP() << "schema " << GetParam() << " is this version's: there is nothing to upgrade";
+  }
   const std::string before = ReadFile(path_).value();
+  const std::vector<std::string> schema =
+      Schema(*Database::Open(path_, Database::Access::kReadWrite).value());
   const pid_t child = fork();
   if (child == 0) {
     auto database = Database::Open(path_, Database::Access::kReadWrite);
@@ -279,17 +369,18 @@ TEST_P(UpgradeTest, OneThatIsKilledInTheMiddleIsTakenBackWhole) {
   {
     const auto database = Database::Open(path_, Database::Access::kReadWrite).value();
     EXPECT_EQ(database->PragmaInteger("user_version").value(), GetParam());
-    EXPECT_THAT(Texts(*database, "SELECT name FROM sqlite_schema WHERE name = 'audit'"), IsEmpty());
+    EXPECT_EQ(Schema(*database), schema);
+    const std::string runs = GetParam() == 1 ? "6" : GetParam() < kTeamSchema ? "7" : "11";
     EXPECT_THAT(
         Texts(*database, StrCat("SELECT count(*) FROM ", GetParam() < 4 ? "runs" : "run_specs",
                                 " WHERE effective_spec LIKE '{%'")),
-        ElementsAre(GetParam() == 1 ? "6" : "7"));
+        ElementsAre(runs));
   }
   EXPECT_EQ(ReadFile(path_).value().size(), before.size());
   EXPECT_EQ(Open()->store_id(), "0123456789ab");
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryReleasedSchema, UpgradeTest, ::testing::Values(1, 2, 5));
+INSTANTIATE_TEST_SUITE_P(EveryReleasedSchema, UpgradeTest, ::testing::Values(1, 2, 5, 6, 8));
 
 }  // namespace
 }  // namespace normlab::storage
