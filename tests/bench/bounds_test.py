@@ -1,8 +1,10 @@
-"""The bounds of benchmarks that watch over more than a time: each fails on a report that it should."""
+"""The bounds of benchmarks that watch over more than a time can be missed: each fails on a report
+that was tampered with."""
 
 import copy
 import unittest
 
+import ingest
 import watch_load
 
 FACE = {"points": 1001, "median_ms": 10, "p99_ms": 50, "lost": 0, "doubled": 0, "faulty": 0}
@@ -51,6 +53,60 @@ class Crowd(unittest.TestCase):
         self.assertEqual(watch_load.faults_of(beside, CROWD), [])
         beside = changed(CROWD, "grpc", "median_ms", to=16)
         self.assertIn("at most 15.0", watch_load.faults_of(beside, CROWD)[0])
+
+
+def load(**changes):
+    """A report of ingest_load's in which all is well."""
+    return {"points": 576_000, "seconds": 5, "slow_reads": 0,
+            "report_us": {"median": 5, "p99": 300}, "report_cpu_us": {"mean": 6, "p99": 9},
+            "durable_ms": {"median": 3, "p99": 8},
+            "memory_mb": [28, 60, 78, 79, 80, 80], "memory_while_full_mb": [], **changes}
+
+
+class Load(unittest.TestCase):
+    def faults(self, part, told):
+        return ingest.rate_faults(part, told, wanted_points=576_000)
+
+    def test_a_good_one_has_no_faults(self):
+        for part in ingest.MOST_MEMORY:
+            self.assertEqual(self.faults(part, load()), [])
+            self.assertEqual(ingest.memory_faults(part, load(), whole=True), [])
+            self.assertEqual(ingest.read_faults(part, load()), [])
+
+    def test_points_that_were_never_made(self):
+        self.assertEqual(len(self.faults("paced", load(points=575_999))), 1)
+
+    def test_what_a_report_costs(self):
+        for told in (load(report_us={"median": 11, "p99": 11}),
+                     load(report_cpu_us={"mean": 11, "p99": 9}),
+                     load(report_cpu_us={"mean": 6, "p99": 51})):
+            self.assertEqual(len(self.faults("paced", told)), 1)
+
+    def test_points_a_second_flat_out(self):
+        self.assertEqual(len(self.faults("out", load(seconds=6))), 1)
+
+    def test_the_others_wait_too_long_for_a_run_of_many_series(self):
+        self.assertEqual(len(self.faults("fair", load(durable_ms={"median": 99, "p99": 501}))), 1)
+
+    def test_memory_that_grows_on(self):
+        growing = load(memory_mb=list(range(28, 88)))
+        self.assertIn("19 MB in the last third", ingest.memory_faults("paced", growing, True)[0])
+        self.assertEqual(ingest.memory_faults("paced", growing, whole=False), [])
+        most = load(memory_mb=[28, 129, 28])
+        self.assertIn("129 MB", ingest.memory_faults("paced", most, whole=True)[0])
+        full = load(memory_while_full_mb=[190, 191, 199])
+        self.assertIn("9 MB while the disk", ingest.memory_faults("away", full, whole=True)[0])
+
+    def test_a_read_that_pinned_the_log(self):
+        self.assertEqual(len(ingest.read_faults("out", load(slow_reads=1))), 1)
+
+    def test_a_foreign_reader(self):
+        gib = 1 << 30
+        told = {"named": True, "well_seconds": 3.0, "log_bytes": [gib + 1000, gib + 9000]}
+        self.assertEqual(ingest.pinned_faults(told), [])
+        for change in ({"named": False}, {"well_seconds": 61.0},
+                       {"log_bytes": [gib + (9 << 20)] * 2}, {"log_bytes": [gib - (9 << 20), gib]}):
+            self.assertEqual(len(ingest.pinned_faults({**told, **change})), 1, change)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
 
 Starts real servers on loopback: with the scripted trainer at 50 steps a second for the crowd of
 watchers (watch_load.cc), with the real one for the step time with and without watchers. With
---stalled N the crowd watches twice, the second time beside N readers that take nothing. Exits with 1
-when a target is missed.
+--stalled N the crowd watches twice, the second time beside N readers that take nothing. Exits with
+1 when a target is missed.
 """
 
 import argparse
@@ -17,8 +17,8 @@ import subprocess
 import sys
 import tempfile
 
-TARGETS = ("targets: median < 20 ms, p99 < 100 ms, nothing lost or doubled, server < 200 MiB, no read "
-           "of the database beyond 1 s")
+TARGETS = ("targets: median < 20 ms, p99 < 100 ms, nothing lost or doubled, server < 200 MiB, no "
+           "read of the database beyond 1 s")
 RATE, SETTLE = 50, 8    # steps a second; seconds before latencies are counted
 STALLED_COST = 1.5      # times the median without readers that take nothing
 MOST_P99 = 100          # milliseconds
@@ -90,8 +90,8 @@ def unseen(report):
 
 
 def faults_of(report, alone=None):
-    """What is wrong with a crowd. `alone` is the report of one without stalled readers, by which the
-    median is then measured."""
+    """What is wrong with a crowd. `alone` is the report of one without stalled readers, by which
+    the median is then measured."""
     wrong = unseen(report)
     for face in (face for face, wanted in report["wanted"].items() if wanted):
         part = report[face]
