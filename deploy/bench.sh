@@ -51,6 +51,7 @@ measure "points stored a second, and how long each takes" script ingest
 measure "points on disk, and long curves drawn" "$programs/storage_bench"
 measure "a page of a list of 10,000 runs, at most 50 ms" "$programs/run_list_bench" 50
 measure "start of a server with 10,000 runs" script start_time
+measure "its answers over HTTP: pages of the list, and a curve of a million steps" script answers
 measure "5,000 submits over one connection, and normlab submit as a process" script submit
 measure "a thousand runs in one call" script sweep_create
 measure "from submit to the first step on an idle slot, with a warm trainer and without" \

@@ -2,8 +2,10 @@
 that was tampered with."""
 
 import copy
+import json
 import unittest
 
+import answers
 import ingest
 import watch_load
 
@@ -107,6 +109,29 @@ class Load(unittest.TestCase):
         for change in ({"named": False}, {"well_seconds": 61.0},
                        {"log_bytes": [gib + (9 << 20)] * 2}, {"log_bytes": [gib - (9 << 20), gib]}):
             self.assertEqual(len(ingest.pinned_faults({**told, **change})), 1, change)
+
+
+class Answers(unittest.TestCase):
+    def curve(self, steps, spike=100 * (4 / answers.SPIKE)):
+        values = [spike if step == answers.SPIKE else 4 / step for step in steps]
+        return json.dumps({"columns": {"loss": {"steps": steps, "values": values}}}).encode()
+
+    def test_pages_of_the_list(self):
+        page = {"runs": [{"id": "a", "attempts": [{"number": 1}]}] * 50}
+        self.assertEqual(answers.list_faults(50, json.dumps(page)), [])
+        self.assertEqual(len(answers.list_faults(200, json.dumps(page))), 1)
+        self.assertEqual(len(answers.list_faults(50, json.dumps({"runs": [{"id": "a"}] * 50}))), 1)
+
+    def test_the_curve_with_the_spike(self):
+        steps = sorted([*range(1, answers.STEPS, 2048), answers.SPIKE])
+        good = self.curve(steps)
+        self.assertEqual(answers.curve_faults([good, good]), [])
+        self.assertIn("2 different", answers.curve_faults([good, good + b" "])[0])
+        self.assertIn("spike", answers.curve_faults([self.curve(steps, spike=0.1)])[0])
+        steps.remove(answers.SPIKE)
+        self.assertIn("spike", answers.curve_faults([self.curve(steps)])[0])
+        few = sorted([*range(1, answers.STEPS, 4096), answers.SPIKE])
+        self.assertIn("points are drawn", answers.curve_faults([self.curve(few)])[0])
 
 
 if __name__ == "__main__":

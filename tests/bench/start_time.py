@@ -9,18 +9,15 @@ import http.client
 import json
 import pathlib
 import signal
-import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-RUNS = 10_000
+import big_folder
+
 TARGET = 500  # milliseconds, median
-SPEC = {"layers": 2, "dModel": 8, "heads": 2, "vocabSize": 8, "sequenceLength": 4, "batchSize": 2,
-        "steps": 10}
-ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 class Server:
@@ -37,15 +34,15 @@ class Server:
                 raise SystemExit(f"normlabd ended with {self.process.returncode}")
             time.sleep(0.001)
         self.endpoint = json.loads(endpoint.read_text())
-        status, health = self.request("GET", "/healthz")
+        status, health = self.get("/healthz")
         self.seconds = time.monotonic() - start
         if status != 200 or health["status"] != "ok":
             raise SystemExit(f"not healthy: {health}")
 
-    def request(self, method, path, body=None):
+    def get(self, path):
         connection = http.client.HTTPConnection(self.endpoint["http"], timeout=30)
-        connection.request(method, path, json.dumps(body) if body else None,
-                           {"Authorization": f"Bearer {self.endpoint['token']}"})
+        connection.request("GET", path, headers={
+            "Authorization": f"Bearer {self.endpoint['token']}"})
         response = connection.getresponse()
         answer = json.loads(response.read())
         connection.close()
@@ -56,26 +53,6 @@ class Server:
         self.process.wait(30)
 
 
-def multiply(path, run):
-    """Copies a run, which has ended, until there are RUNS."""
-    with sqlite3.connect(path) as database:
-        for table, key in (("runs", "id"), ("run_specs", "run"), ("run_settings", "run")):
-            columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
-            chosen = ", ".join("ids.made" if column == key else f"{table}.{column}"
-                               for column in columns)
-            database.execute("CREATE TEMP TABLE IF NOT EXISTS ids (made TEXT)")
-            if table == "runs":
-                database.executemany("INSERT INTO ids VALUES (?)", (
-                    (run[:20] + "".join(ALPHABET[n >> shift & 31] for shift in (25, 20, 15, 10, 5, 0)),)
-                    for n in range(RUNS - 1)))
-            database.execute(f"INSERT OR IGNORE INTO {table} SELECT {chosen} FROM {table}, ids "
-                             f"WHERE {table}.{key} = ?", (run,))
-    count, = database.execute("SELECT count(*) FROM runs").fetchone()
-    database.close()
-    if count != RUNS:
-        raise SystemExit(f"{count} runs and not {RUNS}")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", type=pathlib.Path, required=True)
@@ -83,23 +60,14 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="normlab-care-") as folder:
         data = pathlib.Path(folder) / "data"
-        server = Server(options.bin / "normlabd", data)
-        status, run = server.request("POST", "/api/v1/runs", {"spec": SPEC})
-        if status != 200:
-            raise SystemExit(f"no run: {run}")
-        server.request("POST", f"/api/v1/runs/{run['id']}:cancel")
-        while server.request("GET", f"/api/v1/runs/{run['id']}")[1]["state"] not in (
-                "STATE_CANCELLED", "STATE_FAILED", "STATE_SUCCEEDED"):
-            time.sleep(0.01)
-        server.stop()
-        multiply(data / "normlab.db", run["id"])
+        big_folder.make(options.bin, data)
         times = []
         for _ in range(options.rounds):
             server = Server(options.bin / "normlabd", data)
             times.append(server.seconds * 1000)
             server.stop()
     median = statistics.median(times)
-    print(f"start to healthy with {RUNS:,} runs: median {median:.0f} ms, "
+    print(f"start to healthy with {big_folder.RUNS:,} runs: median {median:.0f} ms, "
           f"{min(times):.0f} to {max(times):.0f}, at most {TARGET} wanted")
     return 0 if median < TARGET else 1
 
