@@ -36,6 +36,8 @@ from watchers import CommandLineWatcher, EventStreamWatcher, Proxy  # noqa: E402
 SHIM = BIN / "normlab_fault_shim.so"
 DISK_FULL, SYNC_DELAY, SYNC_ERROR, CLOCK_OFFSET, BITTEN = range(5)
 FAULTY_SECONDS = 2.0   # so long things go wrong
+# With these a read may take more than a second through no fault of the server's.
+HOLD_READS_UP = {"pause_server", "slow_disk", "full_disk", "failing_sync"}
 PATIENCE = 60.0        # so long a round may take to come to its end afterwards
 
 # Fake engines by the seed of the run.
@@ -167,6 +169,8 @@ class Round:
                                        checks.left_processes(self.data) +
                                        checks.left_spools(self.data) +
                                        checks.left_warm(self.servers[:-1]))
+        if not HOLD_READS_UP & set(self.done):
+            self.faults += checks.slow_reads(self.server)
         code = self.server.kill(signal.SIGTERM)
         if code != 0:
             self.faults.append(f"a clean stop ended with {code}")

@@ -5,6 +5,7 @@ import pathlib
 import sqlite3
 import tempfile
 import unittest
+import unittest.mock
 
 import checks
 from verdicts import Done, attempt_faults, end_faults
@@ -122,6 +123,22 @@ class ShownToAWatcher(unittest.TestCase):
         shown.back_to_token()
         show(2)
         self.assertIn("step 2 behind 2", shown.faults[1])
+
+
+class SlowReads(unittest.TestCase):
+    def faults(self, counted, log):
+        with tempfile.NamedTemporaryFile("w+") as file:
+            file.write(log)
+            file.flush()
+            server = unittest.mock.Mock(log=file)
+            server.metric.return_value = counted
+            return checks.slow_reads(server)
+
+    def test_one_of_this_server_or_of_one_before_it(self):
+        self.assertEqual(self.faults(0.0, "level=info msg=serving\n"), [])
+        self.assertIn("1 reads", self.faults(1.0, "")[0])
+        line = 'level=warning msg="a read took long" by=run_watch.cc:190 seconds=1.3'
+        self.assertIn("run_watch.cc:190", self.faults(0.0, line + "\n")[0])
 
 
 class Stored(unittest.TestCase):
