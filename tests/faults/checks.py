@@ -167,8 +167,8 @@ def slow_reads(server):
     """Reads by which a server itself has kept the log from beginning anew: how many the present one
     says it made, and what it and those before it logged."""
     counted = server.metric("normlab_slow_reads_total")
-    logged = [line for line in pathlib.Path(server.log.name).read_text(errors="replace").splitlines()
-              if "a read took long" in line]
+    lines = pathlib.Path(server.log.name).read_text(errors="replace").splitlines()
+    logged = [line for line in lines if "a read took long" in line]
     return [f"{counted:.0f} reads took more than a second: {logged[:3]}"] if counted or logged else []
 
 

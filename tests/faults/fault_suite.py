@@ -5,22 +5,22 @@ been none, as far as the faults allow.
 
 A round is a real server in a folder of its own, up to four runs of the fake trainer under real
 shepherds, watchers of both kinds, and faults at random moments: SIGKILL, SIGTERM and SIGSTOP of the
-server, SIGKILL and SIGSTOP of trainers and shepherds, also of those that wait for attempts, a
-disk that is slow, full, or fails to sync, a wall clock that jumps, watchers' connections that are cut
-or slow, and people who cancel, pause and resume. `--round SEED` repeats one round by the number that was printed for it.
+server, SIGKILL and SIGSTOP of trainers and shepherds, also of those that wait for attempts, a disk
+that is slow, full, or fails to sync, a wall clock that jumps, watchers' connections that are cut or
+slow, and people who cancel, pause and resume. In half of the rounds trainers and command lines find
+no socket of the server's, only a TCP line, which is cut and slow as well. `--round SEED` repeats
+one round by the number that was printed for it.
 """
 
 import argparse
 import collections
 import concurrent.futures
 import json
-import mmap
 import os
 import pathlib
 import random
 import shutil
 import signal
-import struct
 import sys
 import tempfile
 import time
@@ -31,36 +31,20 @@ from harness import BIN, TERMINAL, TINY, Server  # noqa: E402
 
 import checks  # noqa: E402
 import verdicts  # noqa: E402
+from faults import BITTEN, Control, Faults  # noqa: E402
 from watchers import CommandLineWatcher, EventStreamWatcher, Proxy  # noqa: E402
 
 SHIM = BIN / "normlab_fault_shim.so"
-DISK_FULL, SYNC_DELAY, SYNC_ERROR, CLOCK_OFFSET, BITTEN = range(5)
-FAULTY_SECONDS = 2.0   # so long things go wrong
 # With these a read may take more than a second through no fault of the server's.
 HOLD_READS_UP = {"pause_server", "slow_disk", "full_disk", "failing_sync"}
-PATIENCE = 60.0        # so long a round may take to come to its end afterwards
+PATIENCE = 60.0  # seconds; so long a round may take to come to its end afterwards
 
 # Fake engines by the seed of the run.
 ENGINES = {1: "steps_per_second=200", 2: "steps_per_second=1000,series=5",
            3: "steps_per_second=3000", 4: "steps_per_second=100,series=300"}
 
 
-class Control:
-    """The numbers by which tests/fakes/fault_shim.c makes faults."""
-
-    def __init__(self, path):
-        path.write_bytes(bytes(64))
-        with open(path, "r+b") as file:
-            self._numbers = mmap.mmap(file.fileno(), 64)
-
-    def __getitem__(self, index):
-        return struct.unpack_from("q", self._numbers, 8 * index)[0]
-
-    def __setitem__(self, index, value):
-        struct.pack_into("q", self._numbers, 8 * index, value)
-
-
-class Round:
+class Round(Faults):
     def __init__(self, seed, folder):
         self.random = random.Random(seed)
         self.data = folder / "data"
@@ -73,7 +57,9 @@ class Round:
                                   **{f"NORMLAB_FAKE_ENGINE_{n}": text
                                      for n, text in ENGINES.items()}})
         self.address = ""
+        self.grpc = ""
         self.token = ""
+        self.line = Proxy(lambda: self.grpc) if self.random.random() < 0.5 else None
         self.servers = []     # numbers of their processes
         self.runs = {}        # id -> steps
         self.done_to = collections.defaultdict(verdicts.Done)
@@ -81,8 +67,6 @@ class Round:
         self.done = []        # names of what was done, for the report
         self.faults = []
         self.watchers = {}
-
-    # --- the round -----------------------------------------------------------------------------
 
     def run(self):
         self.began = time.monotonic()
@@ -96,6 +80,8 @@ class Round:
             self.check()
         finally:
             self.proxy.close()
+            if self.line:
+                self.line.close()
             self.end_everything()
 
     def start_server(self):
@@ -110,7 +96,19 @@ class Round:
                 if time.monotonic() > deadline or not self.disk_is_bad():
                     raise
                 self.heal_disk()
-        self.address, self.token = self.server.endpoint["http"], self.server.endpoint["token"]
+        endpoint = self.server.endpoint
+        self.address, self.grpc, self.token = (endpoint[key] for key in ("http", "grpc", "token"))
+        if self.line:
+            self.name_the_line(endpoint)
+
+    def name_the_line(self, endpoint):
+        """From now on, who looks for the server finds the line to it and no socket. One that looks
+        in the moment before this finds the socket, which is as good."""
+        del endpoint["socket"]
+        changed = self.server.endpoint_file.with_name("endpoint.changed")
+        changed.touch(0o600)
+        changed.write_text(json.dumps({**endpoint, "grpc": self.line.address}))
+        changed.rename(self.server.endpoint_file)
 
     def submit(self):
         for number in range(self.random.randint(1, 4)):
@@ -130,23 +128,11 @@ class Round:
             run = self.random.choice(list(self.runs))
             self.watchers[f"normlab watch {run}"] = CommandLineWatcher(self.server, run)
 
-    def do_faults(self):
-        kinds = [self.kill_server, self.kill_server, self.stop_server, self.pause_server,
-                 self.kill_trainer, self.kill_shepherd, self.pause_trainer, self.kill_warm,
-                 self.stop_warm, self.slow_disk,
-                 self.full_disk, self.failing_sync, self.jump_clock, self.cut_watchers,
-                 self.slow_watchers, self.cancel, self.pause_run]
-        chosen = [self.random.choice(kinds) for _ in range(self.random.randint(1, 5))]
-        moments = sorted(self.random.uniform(0, FAULTY_SECONDS) for _ in chosen)
-        began = time.monotonic()
-        for moment, fault in zip(moments, chosen):
-            time.sleep(max(0.0, began + moment - time.monotonic()))
-            self.done.append(fault.__name__)
-            fault()
-
     def come_to_an_end(self):
         self.heal_disk()
         self.proxy.delay = 0.0
+        if self.line:
+            self.line.delay = 0.0
         if self.server.process.poll() is not None:
             self.faults.append(f"the server had ended with {self.server.process.returncode}")
             self.start_server()
@@ -230,149 +216,10 @@ class Round:
                 watcher.stop(0)
         self.server.log.close()
 
-    # --- faults --------------------------------------------------------------------------------
-
-    def disk_is_bad(self):
-        return self.control[DISK_FULL] or self.control[SYNC_ERROR]
-
-    def heal_disk(self):
-        for index in (DISK_FULL, SYNC_DELAY, SYNC_ERROR):
-            self.control[index] = 0
-
-    def nap(self, least, most):
-        time.sleep(self.random.uniform(least, most))
-
-    def kill_server(self):
-        self.server.kill()
-        self.nap(0, 0.5)
-        self.start_server()
-
-    def stop_server(self):
-        code = self.server.kill(signal.SIGTERM)
-        if code != 0:
-            self.faults.append(f"SIGTERM ended the server with {code}")
-        self.nap(0, 0.5)
-        self.start_server()
-
-    def pause_server(self):
-        self.pause_process(self.server.process.pid)
-
-    def pause_process(self, pid):
-        os.kill(pid, signal.SIGSTOP)
-        self.nap(0.1, 0.8)
-        os.kill(pid, signal.SIGCONT)
-
-    def victim(self, which):
-        """(run, pid) of a living shepherd (0) or trainer (1), or None."""
-        found = []
-        for path in (self.data / "attempts").glob("*/shepherd.json"):
-            try:
-                told = json.loads(path.read_text())
-            except (OSError, ValueError):
-                continue  # it is just being written, or its attempt has ended
-            pid = (told["pid"], told["trainer_pid"])[which]
-            if self.is_ours(pid, path.parent):
-                found.append((path.parent.name.rsplit("-", 1)[0], pid))
-        return self.random.choice(sorted(found)) if found else None
-
-    @staticmethod
-    def is_ours(pid, directory):
-        try:
-            environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
-        except OSError:
-            return False
-        return f"NORMLAB_ATTEMPT_DIR={directory}".encode() in environment.split(b"\0")
-
-    def kill(self, which):
-        if victim := self.victim(which):
-            self.done_to[victim[0]].kills += 1
-            try:
-                os.kill(victim[1], signal.SIGKILL)
-            except ProcessLookupError:
-                pass  # it ended by itself in this very moment
-
-    def kill_trainer(self):
-        self.kill(1)
-
-    def kill_shepherd(self):
-        self.kill(0)
-
-    def pause_trainer(self):
-        if victim := self.victim(1):
-            try:
-                self.pause_process(victim[1])
-            except ProcessLookupError:
-                pass
-
-    @staticmethod
-    def signal(pid, number):
-        try:
-            os.kill(pid, number)
-        except ProcessLookupError:
-            pass  # it ended by itself in this very moment
-
-    def warm_victim(self):
-        found = checks.warm_processes(self.server.process.pid)
-        return self.random.choice(found) if found else None
-
-    def kill_warm(self):
-        if victim := self.warm_victim():
-            self.signal(victim, signal.SIGKILL)
-
-    def stop_warm(self):
-        """For ever: who wants to use it gets no answer."""
-        if victim := self.warm_victim():
-            self.signal(victim, signal.SIGSTOP)
-
-    def slow_disk(self):
-        self.control[SYNC_DELAY] = self.random.randint(5_000, 200_000)
-        self.nap(0.1, 0.6)
-        self.control[SYNC_DELAY] = 0
-
-    def full_disk(self):
-        self.control[DISK_FULL] = 1
-        self.nap(0.1, 1.0)
-        if self.random.random() < 0.3:
-            self.kill_server()
-        self.heal_disk()
-
-    def failing_sync(self):
-        self.control[SYNC_ERROR] = 1
-        self.nap(0.05, 0.5)
-        if self.random.random() < 0.3:
-            self.kill_server()
-        self.heal_disk()
-
-    def jump_clock(self):
-        self.control[CLOCK_OFFSET] += self.random.choice([-86400, -3600, -5, 5, 3600, 86400])
-
-    def cut_watchers(self):
-        for _ in range(self.random.randint(1, 5)):
-            self.proxy.cut()
-            self.nap(0, 0.1)
-
-    def slow_watchers(self):
-        self.proxy.delay = self.random.uniform(0.001, 0.05)
-
-    def request(self, run, verb):
-        """False when the server refused, which it may: the run may have ended meanwhile."""
-        status, _ = self.server.request("POST", f"/api/v1/runs/{run}:{verb}")
-        return status == 200
-
-    def cancel(self):
-        run = self.random.choice(list(self.runs))
-        self.done_to[run].cancelled = True
-        self.request(run, "cancel")
-
-    def pause_run(self):
-        run = self.random.choice(list(self.runs))
-        self.request(run, "pause")
-        self.nap(0, 0.3)
-        self.request(run, "resume")
-
 
 def one_round(seed, keep):
-    """(seed, what was done, what is wrong). The folder stays when something is wrong."""
+    """(seed, what was done, what is wrong, seconds, numbers for the end). The folder stays when
+    something is wrong."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="normlab-faults-"))
     began = time.monotonic()
     this = Round(seed, folder)
@@ -385,7 +232,12 @@ def one_round(seed, keep):
         this.faults.append(f"see {folder}")
     elif not keep:
         shutil.rmtree(folder)
-    return seed, this.done, this.faults, took, this.control[BITTEN]
+    counts = collections.Counter(this.done)
+    counts["calls to the disk that failed or were late"] = this.control[BITTEN]
+    if this.line:
+        counts["connections by a TCP line of trainers and command lines"] = this.line.accepted
+        counts["of these were cut"] = this.line.was_cut
+    return seed, this.done, this.faults, took, counts
 
 
 def main():
@@ -401,19 +253,18 @@ def main():
     seeds = [arguments.round] if arguments.round is not None else [
         arguments.seed * 100_000 + number for number in range(arguments.rounds)]
     print(f"seed {arguments.seed}, {len(seeds)} rounds", flush=True)
-    failed, kinds, bitten = 0, collections.Counter(), 0
+    failed, total = 0, collections.Counter()
     with concurrent.futures.ProcessPoolExecutor(arguments.jobs) as pool:
-        for seed, done, faults, took, bites in pool.map(
+        for seed, done, faults, took, counts in pool.map(
                 one_round, seeds, [arguments.keep] * len(seeds)):
-            kinds.update(done)
-            bitten += bites
+            total.update(counts)
             print(f"round {seed}: {'FAILED' if faults else 'ok'}, {took:.1f} s, "
                   f"{', '.join(done)}", flush=True)
             for fault in faults:
                 print(f"  {fault}", flush=True)
             failed += bool(faults)
-    print(f"{len(seeds) - failed} of {len(seeds)} rounds are good; {bitten} calls to the disk "
-          f"failed or were late; " + ", ".join(f"{n} {kind}" for kind, n in kinds.most_common()))
+    print(f"{len(seeds) - failed} of {len(seeds)} rounds are good; "
+          + ", ".join(f"{count} {what}" for what, count in total.most_common()))
     return 1 if failed else 0
 
 

@@ -1,4 +1,4 @@
-"""The fault suite's verdicts fail where they should: each is given an answer that was tampered with."""
+"""The fault suite's verdicts fail where they should: each is given what was tampered with."""
 
 import math
 import pathlib
@@ -142,7 +142,7 @@ class SlowReads(unittest.TestCase):
 
 
 class Stored(unittest.TestCase):
-    """The checks of a database, given one whose tables have no keys that would refuse a doubled row."""
+    """The checks of a database, given one without keys that would refuse a doubled row."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

@@ -50,6 +50,8 @@ class Proxy:
     def __init__(self, target):
         self.target = target
         self.delay = 0.0
+        self.accepted = 0   # connections so far,
+        self.was_cut = 0    # and how many of them were cut
         self._sockets = set()
         self._lock = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -59,6 +61,7 @@ class Proxy:
     def cut(self):
         with self._lock:
             sockets, self._sockets = self._sockets, set()
+            self.was_cut += len(sockets) // 2
         for one in sockets:
             try:
                 one.shutdown(socket.SHUT_RDWR)
@@ -66,8 +69,11 @@ class Proxy:
                 pass  # it had been cut already
 
     def close(self):
+        """For good; those that are there are not counted as cut."""
         self._listener.close()
+        was_cut = self.was_cut
         self.cut()
+        self.was_cut = was_cut
 
     def _accept(self):
         while True:
@@ -84,6 +90,7 @@ class Proxy:
             far.settimeout(None)
             with self._lock:
                 self._sockets |= {near, far}
+                self.accepted += 1
             for source, sink in ((near, far), (far, near)):
                 threading.Thread(target=self._pass_on, args=(source, sink), daemon=True).start()
 
