@@ -186,6 +186,24 @@ export function drawnPoints(page, series) {
   }, series);
 }
 
+/** Puts the pointer on a chart at a place of its x axis. */
+export async function putCursor(page, series, x) {
+  const left = await page.evaluate(({ series, x }) => window.charts[series].valToPos(x, 'x'), {
+    series,
+    x,
+  });
+  await page.locator(`[data-series="${series}"] .u-over`).hover({ position: { x: left, y: 80 } });
+}
+
+/** What is written below a chart about the place under the cursor, once it says anything of `text`. */
+export function cursorNote(page, series, text) {
+  const note = page.locator(`[data-series="${series}"] .here`);
+  return until(`"${text}" below ${series}`, async () => {
+    const seen = await note.textContent();
+    return seen.includes(text) && seen;
+  });
+}
+
 /**
  * What mark is drawn at a step at the top or bottom edge of a chart, by its pixels: '▲' gets wider
  * downwards, '▼' narrower, and '×' is two strokes at both heights; '' is nothing, or no mark.

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { after, before } from 'node:test';
-import { drawnPoints, markAt, openBrowser, seeCharts, until } from './browser.mjs';
+import { drawnPoints, markAt, openBrowser, putCursor, seeCharts, until } from './browser.mjs';
 import { RealServer } from './real_server.mjs';
 
 const [artefacts] = process.argv.slice(2);
@@ -30,12 +30,7 @@ after(async () => {
 
 /** Puts the cursor of a chart at a step, and returns what is written below it. */
 async function hover(page, series, step) {
-  const over = page.locator(`[data-series="${series}"] .u-over`);
-  const x = await page.evaluate(({ series, step }) => window.charts[series].valToPos(step, 'x'), {
-    series,
-    step,
-  });
-  await over.hover({ position: { x, y: 80 } });
+  await putCursor(page, series, step);
   const note = page.locator(`[data-series="${series}"] .here`);
   await until('the cursor', async () =>
     (await page.locator('.curves .strip').textContent()).includes(`step ${step}`),
@@ -86,7 +81,7 @@ test('the four things look different and say what they are', async () => {
   const cells = page.locator('tr.run td.value');
   await until('its row', async () => (await cells.allTextContents()).join() === 'no point,0.111');
   await page.screenshot({ path: join(artefacts, 'marks_missing.png') });
-  assert.equal(await hover(page, 'loss', 20), 'step');
+  assert.equal(await hover(page, 'loss', 20), 'step 20: 0.200');
   assert.equal(await hover(page, 'gradient_norm', special.gradientNan), 'step 21: NaN');
   for (const colorScheme of ['light', 'dark']) {
     await page.emulateMedia({ colorScheme });

@@ -7,8 +7,10 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { after, before } from 'node:test';
 import {
+  cursorNote,
   drawnPoints,
   openBrowser,
+  putCursor,
   seeCharts,
   seriousFaults,
   timeCharts,
@@ -122,7 +124,19 @@ test('a long run is soon there, with its spike, and a zoom has every point', asy
     inside(zoomed, from, from + 99),
     columns.loss.steps.map((step, index) => [step, columns.loss.values[index]]),
   );
+  // Under the cursor is the point of the picture, and not the last one that a thinned curve has.
+  const text = (step) => new Intl.NumberFormat('en-US').format(step);
+  const before = (4 / (spike - 1)).toExponential(2);
+  await putCursor(page, 'loss', spike - 1);
+  await cursorNote(page, 'loss', `step ${text(spike - 1)}: ${before}`);
+  await putCursor(page, 'loss', spike);
+  await cursorNote(page, 'loss', `step ${text(spike)}: ${(400 / spike).toPrecision(3)}`);
   await page.screenshot({ path: join(artefacts, 'run_zoomed.png') });
+  await go(page, `#/compare?runs=${id}&x=${from}..${from + 99}`);
+  await until('every point', async () => (await corner(page)) === '100 of 100 points');
+  await putCursor(page, 'loss', spike - 1);
+  const cell = page.locator('.outcomes tbody td.at-cursor').first();
+  await until('the value', async () => (await cell.textContent()) === before);
   assert.deepEqual(page.faults, []);
   await page.close();
 });

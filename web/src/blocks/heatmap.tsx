@@ -1,7 +1,7 @@
 // Blocks over steps, with the input at the bottom: where in the network something happens, and when.
 import { type Signal, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { type Board, stepsShown, xRange } from '../charts/board';
+import { type Board, setCursor, stepsShown, xRange } from '../charts/board';
 import { TakeAway } from '../charts/chart_menu';
 import { download, fileName, picture } from '../charts/download';
 import { SvgPen } from '../charts/svg_pen';
@@ -9,7 +9,6 @@ import { formatCount, formatValue } from '../format/format';
 import { csvOf } from '../series/csv';
 import { needsDetail } from '../series/zoomed';
 import type { CurveSet } from '../state/curve_set';
-import { cursorStep } from '../state/selection';
 import { theme } from '../state/theme';
 import './blocks.css';
 import { notMeasured } from './depth_profile';
@@ -74,11 +73,11 @@ export function Heatmap(props: Props) {
   const move = (event: MouseEvent) => {
     const place = at(event);
     here.value = place;
-    cursorStep.value = place?.step;
+    setCursor(board, place && board.scaleOf(run).of(place.step));
   };
   const leave = () => {
     here.value = undefined;
-    cursorStep.value = undefined;
+    setCursor(board, undefined);
   };
   const click = (event: MouseEvent) => {
     const place = at(event);

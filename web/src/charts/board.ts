@@ -5,7 +5,7 @@ import { byStep, type XScale } from '../series/x_axis';
 import type { Range } from '../series/zoomed';
 import type { CurveSet } from '../state/curve_set';
 import type { Live } from '../state/live';
-import { cursorStep, zoom } from '../state/selection';
+import { cursorStep, cursorX, zoom } from '../state/selection';
 import { stepRange } from './axes';
 import { type ChartLook, plainLook } from './lines';
 
@@ -92,4 +92,11 @@ export function setCursor(board: Board, x: number | undefined): void {
     x === undefined ? [] : board.runs.value.map((run) => Math.round(board.scaleOf(run).stepAt(x))),
   );
   cursorStep.value = steps.size === 1 ? [...steps][0] : undefined;
+  cursorX.value = x;
+}
+
+/** The step of a run that is under the cursor; undefined: the cursor is nowhere. */
+export function stepUnderCursor(board: Board, run: string): number | undefined {
+  const x = cursorX.value;
+  return x === undefined ? undefined : Math.round(board.scaleOf(run).stepAt(x));
 }

@@ -2,7 +2,8 @@
 import { useSignalEffect } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { cursorStep, hoveredRun, zoomTo } from '../state/selection';
+import { formatCount } from '../format/format';
+import { cursorStep, cursorX, hoveredRun, zoomTo } from '../state/selection';
 import { theme } from '../state/theme';
 import { ChartMenu } from './chart_menu';
 import { CurvePlot } from './curve_plot';
@@ -75,7 +76,10 @@ export function Chart({ id, title, unit, content, range, cursor, csv, children }
         aria-label={`${title}; step under the cursor`}
         aria-valuemin={from}
         aria-valuemax={to}
-        aria-valuenow={cursorStep.value ?? to}
+        aria-valuenow={cursorX.value ?? to}
+        aria-valuetext={
+          cursorStep.value === undefined ? undefined : `step ${formatCount(cursorStep.value)}`
+        }
         onKeyDown={moveCursor}
       />
       {children}

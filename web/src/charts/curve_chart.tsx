@@ -5,15 +5,15 @@ import { stateLook } from '../format/state';
 import { csvOf } from '../series/csv';
 import type { Series } from '../state/curve';
 import type { CurveSet } from '../state/curve_set';
-import { cursorStep } from '../state/selection';
-import { type Board, setCursor, stepsShown, xRange } from './board';
+import { type Board, setCursor, stepsShown, stepUnderCursor, xRange } from './board';
 import { Chart } from './chart';
 import { plotted, type YMode } from './chart_data';
 import './charts.css';
+import { cursorNote, cursorValue } from './cursor_text';
 import { curveContent } from './lines';
 import type { LineLook } from './palette';
 import type { PlotContent } from './plot_content';
-import { pointNote, stepNote } from './point_note';
+import { pointNote } from './point_note';
 import { xUnits } from './tick_text';
 
 interface Props {
@@ -89,12 +89,12 @@ function Note({ board, series }: { board: Board; series: string }) {
   const waiting =
     runs.some((run) => curves.loading(run)) || shown.some((one) => one && !one.inside);
   const problem = runs.map((run) => curves.problem(run)).find((text) => text !== '');
-  const here = stepNote(
-    cursorStep.value,
-    runs.map((run, index) => ({
-      name: live.runs.peek(run)?.displayName ?? run,
-      series: shown[index]?.drawn,
-    })),
+  const here = cursorNote(
+    runs.flatMap((run, index) => {
+      const name = live.runs.peek(run)?.displayName ?? run;
+      return cursorValue(name, shown[index]?.drawn, stepUnderCursor(board, run));
+    }),
+    runs.length,
   );
   // A run without points counts beside others that have some: not all of them are drawn then.
   const all = shown.flatMap((one) => one?.inside ?? []);

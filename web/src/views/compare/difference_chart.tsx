@@ -1,14 +1,14 @@
 // One run minus another, step by step.
 import { computed } from '@preact/signals';
-import { type Board, setCursor, stepsShown, xRange } from '../../charts/board';
+import { type Board, setCursor, stepsShown, stepUnderCursor, xRange } from '../../charts/board';
 import { Chart } from '../../charts/chart';
 import { curveContent, derivedCurve } from '../../charts/lines';
 import { palette } from '../../charts/palette';
 import type { PlotContent } from '../../charts/plot_content';
-import { formatCount } from '../../format/format';
+import { formatCount, formatValue } from '../../format/format';
 import { csvOf } from '../../series/csv';
 import { difference } from '../../series/derived';
-import { noPoints, type Points } from '../../series/points';
+import { noPoints, type Points, valueAt } from '../../series/points';
 import type { Live } from '../../state/live';
 import { address, setQuery } from '../../state/router';
 import { parseIds } from '../../state/url_state';
@@ -78,11 +78,25 @@ function Difference({ board, series }: { board: Board; series: string }) {
       csv={csv}
     >
       <div class="note">
-        <span class="here">below zero: the first run is lower</span>
+        <Here board={board} series={series} />
         <span class="points">{formatCount(points.steps.length)} steps that both have reached</span>
       </div>
     </Chart>
   );
+}
+
+function Here({ board, series }: { board: Board; series: string }) {
+  const pair = pairOf(board.live.drawn.value);
+  const step = pair && stepUnderCursor(board, pair[0]);
+  const [a, b] = (pair ?? []).map((run) => {
+    const drawn = board.curves.zoomed(run, series, stepsShown(board, run))?.drawn;
+    return drawn && step !== undefined ? valueAt(drawn, step) : undefined;
+  });
+  const text =
+    step === undefined || a === undefined || b === undefined
+      ? 'below zero: the first run is lower'
+      : `step ${formatCount(step)}: ${formatValue(a - b)}`;
+  return <span class="here">{text}</span>;
 }
 
 function pointsOf(board: Board, series: string): Points {

@@ -1,13 +1,15 @@
 // A chart with one line for each group of runs that differ only in their seed.
-import { type Board, setCursor, stepsShown, xRange } from '../../charts/board';
+import { type Board, setCursor, stepsShown, stepUnderCursor, xRange } from '../../charts/board';
 import { Chart } from '../../charts/chart';
+import { cursorNote } from '../../charts/cursor_text';
 import { type CurveBand, curveContent, derivedCurve } from '../../charts/lines';
 import type { PlotContent } from '../../charts/plot_content';
 import { xUnits } from '../../charts/tick_text';
 import type { SeedGroup } from '../../compare/seeds';
-import { formatCount } from '../../format/format';
+import { formatCount, formatValue } from '../../format/format';
 import { csvOf } from '../../series/csv';
 import { type Band, medianBand } from '../../series/derived';
+import { bandUnderCursor } from './cursor_cells';
 
 interface Props {
   board: Board;
@@ -45,11 +47,45 @@ export function GroupChart({ board, groups, series, title }: Props) {
       csv={csv}
     >
       <div class="note">
-        <span class="here">{xUnits[board.look.value.x]}</span>
+        <Here board={board} groups={groups} series={series} />
         <span class="points">{noteOf(groups)}</span>
       </div>
     </Chart>
   );
+}
+
+function Here({ board, groups, series }: Omit<Props, 'title'>) {
+  const drawn = drawnGroups(board, groups);
+  const values = drawn.flatMap(({ group, runs, first }) => {
+    const band = bandUnderCursor(board, runs, series);
+    const step = stepUnderCursor(board, first);
+    if (!band || step === undefined) return [];
+    const [median, low, high] = [band.median, band.low, band.high].map(([one]) => formatValue(one));
+    const text = runs.length > 1 ? `${median}, ${low} to ${high}` : `${median}`;
+    return [{ name: group.name, step, text, isSpecial: false }];
+  });
+  const text = cursorNote(values, drawn.length);
+  return (
+    <span class="here" title={text}>
+      {text || xUnits[board.look.value.x]}
+    </span>
+  );
+}
+
+interface DrawnGroup {
+  group: SeedGroup;
+  /** Those that are drawn; the first of them gives the colour and the axis. */
+  runs: string[];
+  first: string;
+}
+
+function drawnGroups(board: Board, groups: readonly SeedGroup[]): DrawnGroup[] {
+  const drawn = new Set(board.runs.value);
+  return groups.flatMap((group) => {
+    const runs = group.runs.flatMap(({ id }) => (id && drawn.has(id) ? [id] : []));
+    const [first] = runs;
+    return first === undefined ? [] : [{ group, runs, first }];
+  });
 }
 
 interface GroupBand {
@@ -61,15 +97,11 @@ interface GroupBand {
 
 function bandsOf(board: Board, groups: readonly SeedGroup[], series: string): GroupBand[] {
   board.curves.depend();
-  const drawn = new Set(board.runs.value);
-  return groups.flatMap((group) => {
-    const runs = group.runs.flatMap(({ id }) => (id && drawn.has(id) ? [id] : []));
-    const [first] = runs;
-    if (first === undefined) return [];
+  return drawnGroups(board, groups).map(({ group, first, runs }) => {
     const curves = runs.flatMap(
       (run) => board.curves.zoomed(run, series, stepsShown(board, run))?.drawn ?? [],
     );
-    return [{ group, first, band: medianBand(curves) }];
+    return { group, first, band: medianBand(curves) };
   });
 }
 

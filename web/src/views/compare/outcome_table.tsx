@@ -2,6 +2,7 @@
 // hovering a row highlights its line, its box hides it.
 import { computed } from '@preact/signals';
 import type { CSSProperties } from 'preact';
+import type { Board } from '../../charts/board';
 import { type OutcomeKind, outcomes, spreadOf } from '../../compare/outcomes';
 import type { SeedGroup } from '../../compare/seeds';
 import { formatCount, formatValue } from '../../format/format';
@@ -22,6 +23,7 @@ import { CursorCells, CursorHeads } from './cursor_cells';
 
 interface Props {
   live: Live;
+  board: Board;
   runs: readonly RunJson[];
   /** Rows are these; undefined: each run. */
   groups: readonly SeedGroup[] | undefined;
@@ -30,7 +32,7 @@ interface Props {
 // More settings than fit beside the numbers are in the runs' own pages.
 const mostSettings = 6;
 
-export function OutcomeTable({ live, runs, groups }: Props) {
+export function OutcomeTable({ live, board, runs, groups }: Props) {
   const specs = runs.map((run) => run.effectiveSpec);
   // What follows from other settings would only repeat them.
   const given = settingNames(runs.map((run) => run.spec));
@@ -57,7 +59,7 @@ export function OutcomeTable({ live, runs, groups }: Props) {
                 {name}
               </th>
             ))}
-            {groups ? null : <CursorHeads />}
+            <CursorHeads />
             {outcomes.map((kind) => (
               <SortHead key={kind.name} kind={kind} />
             ))}
@@ -65,7 +67,7 @@ export function OutcomeTable({ live, runs, groups }: Props) {
         </thead>
         <tbody>
           {sorted(rows).map((row) => (
-            <Row key={row.key} live={live} row={row} settings={settings} isRun={!groups} />
+            <Row key={row.key} live={live} board={board} row={row} settings={settings} />
           ))}
         </tbody>
       </table>
@@ -120,12 +122,12 @@ function sorted(rows: readonly SeedGroup[]): readonly SeedGroup[] {
 
 interface RowProps {
   live: Live;
+  board: Board;
   row: SeedGroup;
   settings: readonly string[];
-  isRun: boolean;
 }
 
-function Row({ live, row, settings, isRun }: RowProps) {
+function Row({ live, board, row, settings }: RowProps) {
   const ids = row.runs.flatMap(({ id }) => id ?? []);
   const isSelected = ids.some((id) => selected.value.includes(id));
   const isDrawn = isSelected && !ids.every((id) => hidden.value.has(id));
@@ -169,7 +171,7 @@ function Row({ live, row, settings, isRun }: RowProps) {
           {shortSetting(textOfSetting(only?.effectiveSpec, name))}
         </td>
       ))}
-      {isRun ? <CursorCells live={live} run={isDrawn ? row.key : undefined} /> : null}
+      <CursorCells board={board} runs={ids.filter((id) => board.runs.value.includes(id))} />
       {outcomes.map((kind) => (
         <td key={kind.name} class="number" title={cellTitle(kind, row.runs)}>
           {cellText(kind, row.runs)}
