@@ -84,6 +84,7 @@ test('twenty runs are soon in one picture', async () => {
   if (bound) assert.ok(shown < Number(bound), `${shown} ms, bound ${bound} ms`);
   assert.equal(await page.locator('.outcomes tbody tr').count(), 20);
   assert.equal(await server.watchers(), 1, 'event streams');
+  if (steps > 4000) assert.match(await corner(page, 'difference-loss'), /of thinned curves/);
   await page.screenshot({ path: join(artefacts, 'overlay.png') });
 
   // A box of the table hides its line; the address says so.

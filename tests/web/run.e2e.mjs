@@ -108,6 +108,10 @@ test('a long run is soon there, with its spike, and a zoom has every point', asy
   assert.ok(pixels > 20, `the spike is ${pixels} pixels of the picture`);
   await page.screenshot({ path: join(artefacts, 'run_long.png') });
 
+  const all = await download(page, 'loss (log)', 'CSV');
+  assert.equal(all.name, 'loss-thinned.csv');
+  assert.equal(all.content.toString().trim().split('\n').length, 1 + line.length);
+
   const from = spike - 40;
   await go(page, `#/runs/${id}?x=${from}..${from + 99}`);
   await until('every point', async () => (await corner(page)) === '100 of 100 points');
@@ -131,6 +135,14 @@ test('a long run is soon there, with its spike, and a zoom has every point', asy
   await cursorNote(page, 'loss', `step ${text(spike - 1)}: ${before}`);
   await putCursor(page, 'loss', spike);
   await cursorNote(page, 'loss', `step ${text(spike)}: ${(400 / spike).toPrecision(3)}`);
+  // What is taken away is what is seen, and its name says which steps it has.
+  const csv = await download(page, 'loss (log)', 'CSV');
+  assert.equal(csv.name, `loss-steps-${from}-${from + 99}.csv`);
+  const rows = csv.content.toString().trim().split('\n').slice(1);
+  assert.deepEqual(
+    rows,
+    columns.loss.steps.map((step, index) => `long,${step},${columns.loss.values[index]}`),
+  );
   await page.screenshot({ path: join(artefacts, 'run_zoomed.png') });
   await go(page, `#/compare?runs=${id}&x=${from}..${from + 99}`);
   await until('every point', async () => (await corner(page)) === '100 of 100 points');

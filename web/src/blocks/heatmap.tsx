@@ -4,6 +4,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { type Board, setCursor, stepsShown, xRange } from '../charts/board';
 import { TakeAway } from '../charts/chart_menu';
 import { download, fileName, picture } from '../charts/download';
+import { type PointsFile, partName, shownPoints } from '../charts/shown_points';
 import { SvgPen } from '../charts/svg_pen';
 import { formatCount, formatValue } from '../format/format';
 import { csvOf } from '../series/csv';
@@ -106,7 +107,10 @@ export function Heatmap(props: Props) {
     const text = pen.file(title, width, height, pageColour('--text'), pageColour('--background'));
     download(`${file}.svg`, text, 'image/svg+xml');
   };
-  const csv = () => download(`${file}.csv`, cells(props), 'text/csv');
+  const csv = () => {
+    const { text, name: csvName } = cells(props);
+    download(`${fileName(...csvName)}.csv`, text, 'text/csv');
+  };
   return (
     <figure class="chart" data-blocks={metric.name}>
       <figcaption title={metric.help}>
@@ -234,18 +238,19 @@ function noteOf({ curves, run, metric, blocks }: Props, scene: HeatmapScene): st
   return parts.join(' · ');
 }
 
-function cells({ board, run, curves, blocks, metric }: Props): string {
+function cells({ board, run, curves, blocks, metric }: Props): PointsFile {
   const name = board.live.runs.peek(run)?.displayName ?? run;
-  const found = blockCurves(curves, run, blocks, metric);
-  return csvOf(
-    ['run', 'block', 'step', metric.name],
-    found.flatMap((curve, row) =>
-      (curve?.steps ?? []).map((step, index) => [
-        name,
-        blocks[row]?.label,
-        step,
-        curve?.values[index],
-      ]),
-    ),
+  const shown = blocks.map((block) =>
+    shownPoints(curves, run, seriesOf(block, metric), stepsShown(board, run)),
   );
+  const thinned = shown.some((one) => one.thinned);
+  return {
+    text: csvOf(
+      ['run', 'block', 'step', metric.name],
+      shown.flatMap(({ points }, row) =>
+        points.steps.map((step, index) => [name, blocks[row]?.label, step, points.values[index]]),
+      ),
+    ),
+    name: [metric.name, 'blocks', ...partName(board.look.peek().x, thinned)],
+  };
 }

@@ -8,6 +8,7 @@ import { theme } from '../state/theme';
 import { ChartMenu } from './chart_menu';
 import { CurvePlot } from './curve_plot';
 import type { PlotContent } from './plot_content';
+import type { PointsFile } from './shown_points';
 
 interface Props {
   /** Names the chart, also in the names of files. */
@@ -19,8 +20,8 @@ interface Props {
   /** What the x axis spans; cheaper than the content. */
   range: () => [number, number];
   cursor(x: number | undefined): void;
-  /** Points of the chart as CSV; the curves as they are, not smoothed. */
-  csv(): string;
+  /** The points shown, as CSV; the curves as they are, not smoothed. */
+  csv(): PointsFile;
   /** What is written below. */
   children: ComponentChildren;
 }

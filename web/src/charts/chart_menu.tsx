@@ -3,13 +3,14 @@ import { Menu } from '../views/shared/menu';
 import { sayProblem } from '../views/shared/said';
 import type { CurvePlot } from './curve_plot';
 import { download, fileName, picture } from './download';
+import type { PointsFile } from './shown_points';
 import { svgOf } from './svg_chart';
 
 interface Props {
   id: string;
   title: string;
   plot(): CurvePlot | undefined;
-  csv(): string;
+  csv(): PointsFile;
 }
 
 export function ChartMenu({ id, title, plot, csv }: Props) {
@@ -29,13 +30,17 @@ export function ChartMenu({ id, title, plot, csv }: Props) {
     };
     download(`${fileName(id)}.svg`, svgOf(title, content, colours), 'image/svg+xml');
   };
+  const points = () => {
+    const { text, name } = csv();
+    download(`${fileName(...name)}.csv`, text, 'text/csv');
+  };
   return (
     <TakeAway
       what={title}
       ways={[
         ['PNG', png],
         ['SVG', svg],
-        ['CSV', () => download(`${fileName(id)}.csv`, csv(), 'text/csv')],
+        ['CSV', points],
       ]}
     />
   );

@@ -3,7 +3,6 @@ import { computed } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { stateLook } from '../format/state';
 import { csvOf } from '../series/csv';
-import type { Series } from '../state/curve';
 import type { CurveSet } from '../state/curve_set';
 import { type Board, setCursor, stepsShown, stepUnderCursor, xRange } from './board';
 import { Chart } from './chart';
@@ -14,6 +13,7 @@ import { curveContent } from './lines';
 import type { LineLook } from './palette';
 import type { PlotContent } from './plot_content';
 import { pointNote } from './point_note';
+import { type PointsFile, partName, shownPoints } from './shown_points';
 import { xUnits } from './tick_text';
 
 interface Props {
@@ -120,13 +120,19 @@ function noPointsText({ live }: Board, runs: readonly string[]): string {
   return ended ? 'no points' : 'no points yet';
 }
 
-function csv({ live, curves, runs }: Board, series: string): string {
-  return csvOf(
-    ['run', 'step', series],
-    runs.peek().flatMap((run) => {
-      const held: Series | undefined = curves.held(run, series);
-      const name = live.runs.peek(run)?.displayName ?? run;
-      return (held?.steps ?? []).map((step, index) => [name, step, held?.values[index]]);
-    }),
-  );
+function csv({ live, curves, runs, ...board }: OwnBoard, series: string): PointsFile {
+  const shown = runs.peek().map((run) => ({
+    name: live.runs.peek(run)?.displayName ?? run,
+    ...shownPoints(curves, run, series, stepsShown(board.axis, run)),
+  }));
+  const thinned = shown.some((one) => one.thinned);
+  return {
+    text: csvOf(
+      ['run', 'step', series],
+      shown.flatMap(({ name, points }) =>
+        points.steps.map((step, index) => [name, step, points.values[index]]),
+      ),
+    ),
+    name: [series, ...partName(board.look.peek().x, thinned)],
+  };
 }

@@ -5,10 +5,11 @@ import { Chart } from '../../charts/chart';
 import { curveContent, derivedCurve } from '../../charts/lines';
 import { palette } from '../../charts/palette';
 import type { PlotContent } from '../../charts/plot_content';
+import { partName, type ShownPoints, shownPoints, thinnedNote } from '../../charts/shown_points';
 import { formatCount, formatValue } from '../../format/format';
 import { csvOf } from '../../series/csv';
 import { difference } from '../../series/derived';
-import { noPoints, type Points, valueAt } from '../../series/points';
+import { noPoints, valueAt, within } from '../../series/points';
 import type { Live } from '../../state/live';
 import { address, setQuery } from '../../state/router';
 import { parseIds } from '../../state/url_state';
@@ -61,13 +62,16 @@ function pairOf(runs: readonly string[]): [string, string] | undefined {
 function Difference({ board, series }: { board: Board; series: string }) {
   const title = `difference in ${series.replace('_', ' ')} (linear)`;
   const csv = () => {
-    const { steps, values } = pointsOf(board, series);
-    return csvOf(
-      ['step', `difference_${series}`],
-      steps.map((step, index) => [step, values[index]]),
-    );
+    const { steps, values } = shown.points;
+    return {
+      text: csvOf(
+        ['step', `difference_${series}`],
+        steps.map((step, index) => [step, values[index]]),
+      ),
+      name: ['difference', series, ...partName(board.look.peek().x, shown.thinned)],
+    };
   };
-  const points = pointsOf(board, series);
+  const shown = shownOf(board, series);
   return (
     <Chart
       id={`difference-${series}`}
@@ -79,7 +83,10 @@ function Difference({ board, series }: { board: Board; series: string }) {
     >
       <div class="note">
         <Here board={board} series={series} />
-        <span class="points">{formatCount(points.steps.length)} steps that both have reached</span>
+        <span class="points">
+          {formatCount(shown.points.steps.length)} steps that both have reached
+          {shown.thinned ? thinnedNote : ''}
+        </span>
       </div>
     </Chart>
   );
@@ -99,14 +106,18 @@ function Here({ board, series }: { board: Board; series: string }) {
   return <span class="here">{text}</span>;
 }
 
-function pointsOf(board: Board, series: string): Points {
+// Both on straight lines between their points, also those that the zoom has at its edges.
+function shownOf(board: Board, series: string): ShownPoints {
   board.curves.depend();
   const pair = pairOf(board.live.drawn.value);
-  if (!pair) return noPoints;
-  const [a, b] = pair.map(
-    (run) => board.curves.zoomed(run, series, stepsShown(board, run))?.drawn ?? noPoints,
+  const [a, b] = (pair ?? []).map((run) =>
+    shownPoints(board.curves, run, series, stepsShown(board, run)),
   );
-  return difference(a ?? noPoints, b ?? noPoints);
+  if (!pair || !a || !b) return { points: noPoints, thinned: false, drawn: noPoints };
+  const drawn = difference(a.drawn, b.drawn);
+  const range = stepsShown(board, pair[0]);
+  const points = range ? within(drawn, range.from, range.to) : drawn;
+  return { points, thinned: a.thinned || b.thinned, drawn };
 }
 
 function contentOf(board: Board, series: string): PlotContent {
@@ -115,7 +126,7 @@ function contentOf(board: Board, series: string): PlotContent {
     'difference',
     'difference',
     ink,
-    pointsOf(board, series),
+    shownOf(board, series).drawn,
     board.scaleOf(a),
   );
   return curveContent([line], [], { ...board.look.value, y: 'linear' }, xRange(board));

@@ -4,6 +4,7 @@ import { Chart } from '../../charts/chart';
 import { cursorNote } from '../../charts/cursor_text';
 import { type CurveBand, curveContent, derivedCurve } from '../../charts/lines';
 import type { PlotContent } from '../../charts/plot_content';
+import { partName, shownPoints, thinnedNote } from '../../charts/shown_points';
 import { xUnits } from '../../charts/tick_text';
 import type { SeedGroup } from '../../compare/seeds';
 import { formatCount, formatValue } from '../../format/format';
@@ -22,20 +23,23 @@ const fallbackLook = { colour: '#7f8897', dash: undefined };
 
 export function GroupChart({ board, groups, series, title }: Props) {
   const made = () => bandsOf(board, groups, series);
-  const csv = () =>
-    csvOf(
-      ['group', 'step', 'median', 'low', 'high', 'runs'],
-      made().flatMap(({ group, band }) =>
-        band.steps.map((step, index) => [
-          group.name,
-          step,
-          band.median[index],
-          band.low[index],
-          band.high[index],
-          band.count[index],
-        ]),
-      ),
-    );
+  const csv = () => {
+    const shown = made();
+    const rows = shown.flatMap(({ group, first, band }) => {
+      const range = stepsShown(board, first);
+      const isShown = (step: number) => !range || (step >= range.from && step <= range.to);
+      return band.steps.flatMap((step, index) => {
+        const { median, low, high, count } = band;
+        const row = [group.name, step, median[index], low[index], high[index], count[index]];
+        return isShown(step) ? [row] : [];
+      });
+    });
+    const thinned = shown.some((one) => one.thinned);
+    return {
+      text: csvOf(['group', 'step', 'median', 'low', 'high', 'runs'], rows),
+      name: [series, 'median', ...partName(board.look.peek().x, thinned)],
+    };
+  };
   return (
     <Chart
       key={groups.map(({ key, runs }) => `${key}${runs.length}`).join()}
@@ -48,7 +52,12 @@ export function GroupChart({ board, groups, series, title }: Props) {
     >
       <div class="note">
         <Here board={board} groups={groups} series={series} />
-        <span class="points">{noteOf(groups)}</span>
+        <span class="points">
+          {noteOf(
+            groups,
+            made().some(({ thinned }) => thinned),
+          )}
+        </span>
       </div>
     </Chart>
   );
@@ -93,15 +102,15 @@ interface GroupBand {
   /** The first of its runs that is drawn gives the colour. */
   first: string;
   band: Band;
+  thinned: boolean;
 }
 
 function bandsOf(board: Board, groups: readonly SeedGroup[], series: string): GroupBand[] {
   board.curves.depend();
   return drawnGroups(board, groups).map(({ group, first, runs }) => {
-    const curves = runs.flatMap(
-      (run) => board.curves.zoomed(run, series, stepsShown(board, run))?.drawn ?? [],
-    );
-    return { group, first, band: medianBand(curves) };
+    const shown = runs.map((run) => shownPoints(board.curves, run, series, stepsShown(board, run)));
+    const band = medianBand(shown.flatMap(({ drawn }) => (drawn.steps.length > 0 ? drawn : [])));
+    return { group, first, band, thinned: shown.some(({ thinned }) => thinned) };
   });
 }
 
@@ -122,9 +131,9 @@ function contentOf(board: Board, groups: readonly GroupBand[]): PlotContent {
   return curveContent(lines, [], board.look.value, xRange(board), bands);
 }
 
-function noteOf(groups: readonly SeedGroup[]): string {
+function noteOf(groups: readonly SeedGroup[], thinned: boolean): string {
   const most = Math.max(0, ...groups.map(({ runs }) => runs.length));
   const band = most >= 5 ? 'band: quartiles' : 'band: lowest to highest';
   const many = groups.length === 1 ? 'group' : 'groups';
-  return `${formatCount(groups.length)} ${many}, up to ${formatCount(most)} seeds, ${band}`;
+  return `${formatCount(groups.length)} ${many}, up to ${formatCount(most)} seeds, ${band}${thinned ? thinnedNote : ''}`;
 }
