@@ -176,7 +176,7 @@ test('seeds are one line with a band, and two runs have a difference', async () 
       (await drawnPoints(page, 'loss')).length === 3 && page.url().includes('seeds=median'),
   );
   await until('one row', async () => (await page.locator('.outcomes tbody tr').count()) === 1);
-  const [median, high, low] = await drawnPoints(page, 'loss');
+  const [high, low, median] = await drawnPoints(page, 'loss');
   for (const [step, value] of median) assert.equal(value, 4 / step);
   for (const [step, value] of high) assert.equal(value, Math.max(step, 4 / step));
   for (const [step, value] of low) assert.equal(value, Math.min(step, 4 / step));

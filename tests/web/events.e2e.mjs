@@ -126,8 +126,8 @@ test('a run that is tried again comes back to life, and what it left behind is f
     Array.from({ length: to - from + 1 }, (_, index) => [from + index, value(from + index)]);
   await until('both lines', async () => (await drawnPoints(page, 'loss')).length === 2);
   assert.deepEqual(await drawnPoints(page, 'loss'), [
-    [...steps(1, 8, inverse), ...steps(9, 12, (step) => 3 / step)],
     steps(9, 16, inverse),
+    [...steps(1, 8, inverse), ...steps(9, 12, (step) => 3 / step)],
   ]);
   assert.ok((await drawnExtent(page, 'loss', '#2563eb')).columns > 0);
   await page.screenshot({ path: join(artefacts, 'retried.png') });

@@ -207,7 +207,7 @@ test('axes, smoothing and tokens are in the address and in the picture', async (
   await scripted.ended(id);
   const page = await open(scripted, `#/runs/${id}?y=linear&smooth=10`);
   await until('the curve', async () => (await corner(page)).startsWith('100 of 100 points'));
-  const [smooth, raw] = await drawnPoints(page, 'loss');
+  const [raw, smooth] = await drawnPoints(page, 'loss');
   assert.equal(raw.length, 100);
   assert.equal(new Map(raw).get(40), null);
   assert.equal(new Map(smooth).get(40), null, 'a gap where there is no number');

@@ -18,16 +18,20 @@ describe('curveContent', () => {
     const plain = content([curve('a', [4, 2, 4, 2])]);
     expect(plain.lines.map(({ kind }) => kind)).toEqual(['curve']);
     const smooth = content([curve('a', [4, 2, 4, 2])], { halfLife: 5 });
-    expect(smooth.lines.map(({ kind }) => kind)).toEqual(['curve', 'raw']);
-    expect(smooth.lines[1]?.values).toEqual([4, 2, 4, 2]);
-    expect(smooth.lines[0]?.values.at(-1)).toBeGreaterThan(2.5);
+    // What comes first is drawn first.
+    expect(smooth.lines.map(({ kind }) => kind)).toEqual(['raw', 'curve']);
+    expect(smooth.lines[0]?.values).toEqual([4, 2, 4, 2]);
+    expect(smooth.lines[1]?.values.at(-1)).toBeGreaterThan(2.5);
+    const svg = svgOf('loss', smooth, { background: '#fff', text: '#000', grid: '#ccc' });
+    expect(svg.match(/stroke-opacity/g)?.length).toBe(1);
+    expect(svg.indexOf('stroke-opacity')).toBeLessThan(svg.lastIndexOf('stroke-linecap'));
   });
 
   it('smooths over steps, whatever the axis counts', () => {
     const scale = byTokens(768);
     const bySteps = content([curve('a', [4, 2, 8, 1])], { halfLife: 2 });
     const tokens = content([curve('a', [4, 2, 8, 1], { scale })], { halfLife: 2, x: 'tokens' });
-    expect(tokens.lines[0]?.values).toEqual(bySteps.lines[0]?.values);
+    expect(tokens.lines[1]?.values).toEqual(bySteps.lines[1]?.values);
     expect(tokens.xs).toEqual([768, 1536, 2304, 3072]);
   });
 
@@ -39,25 +43,25 @@ describe('curveContent', () => {
     expect(line?.marks).toEqual([{ x: 3, value: Number.NaN }]);
   });
 
-  it('has what attempts left behind last, and nothing under the cursor of it', () => {
+  it('has what attempts left behind at the back, and nothing under the cursor of it', () => {
     const left = new Series();
     left.append(2, 9);
     const { lines } = content([curve('a', [4, 2], { left: [left, undefined] }), curve('b', [1])]);
     expect(lines.map(({ key, kind }) => `${key} ${kind}`)).toEqual([
+      'a left',
+      'a left',
       'a curve',
       'b curve',
-      'a left',
-      'a left',
     ]);
-    expect(lines[2]?.values).toEqual([undefined, 9]);
+    expect(lines[0]?.values).toEqual([undefined, 9]);
   });
 
   it('has a band between two edges', () => {
     const band = { low: curve('g', [1, 1]), high: curve('g', [3, 4]) };
     const made = curveContent([curve('g', [2, 2])], [], plainLook, [0, 10], [band]);
-    expect(made.lines.map(({ kind }) => kind)).toEqual(['curve', 'edge', 'edge']);
-    expect(made.bands).toEqual([{ high: 1, low: 2, colour: '#2563eb' }]);
-    expect(made.lines[1]?.values).toEqual([3, 4]);
+    expect(made.lines.map(({ kind }) => kind)).toEqual(['edge', 'edge', 'curve']);
+    expect(made.bands).toEqual([{ high: 0, low: 1, colour: '#2563eb' }]);
+    expect(made.lines[0]?.values).toEqual([3, 4]);
   });
 });
 
