@@ -206,7 +206,8 @@ export function cursorNote(page, series, text) {
 
 /**
  * What mark is drawn at a step at the top or bottom edge of a chart, by its pixels: '▲' gets wider
- * downwards, '▼' narrower, and '×' is two strokes at both heights; '' is nothing, or no mark.
+ * downwards, '▼' narrower, '○' is two strokes in the middle, and '×' two at both ends; '' is
+ * nothing, or no mark.
  */
 export function markAt(page, series, step, edge, colour = '#2563eb') {
   return page.evaluate(
@@ -229,6 +230,7 @@ export function markAt(page, series, step, edge, colour = '#2563eb') {
         return filled.join('').trim().split(/ +/).filter(Boolean);
       };
       const [upper, lower] = [runsAt(0.15), runsAt(0.8)];
+      if (runsAt(0.5).length === 2) return '○';
       if (upper.length === 2 && lower.length === 2) return '×';
       if (upper.length !== 1 || lower.length !== 1) return '';
       const [above, below] = [upper[0].length, lower[0].length];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Series } from '../state/curve';
 import { linearRange, linearTicks, logRange, logTicks, stepRange } from './axes';
-import { chartData as dataOf, nonFinitePoints, plotted } from './chart_data';
+import { chartData as dataOf, offAxisPoints, plotted } from './chart_data';
 import { pointNote } from './point_note';
 
 function series(points: [number, number][]): Series {
@@ -73,7 +73,7 @@ describe('chartData', () => {
     const data = chartData([curve, undefined]);
     expect(data.xs).toEqual([1, 2, 3, 4, 6]);
     expect(data.values[0]).toEqual([4, null, null, null, null]);
-    expect(nonFinitePoints(curve)).toEqual([
+    expect(offAxisPoints(curve, 'linear')).toEqual([
       { x: 2, value: Number.NaN },
       { x: 3, value: Infinity },
       { x: 6, value: -Infinity },
@@ -178,6 +178,15 @@ describe('pointNote', () => {
     expect(pointNote([bad])).toBe(
       '4 of 4 points · ⚡\uFE0E 1 NaN, first at step 1,234 · 2 at or below zero, off the log axis',
     );
+  });
+
+  it('counts at least what it knows of at or below zero when points are left out', () => {
+    const thinned = series([
+      [1, 4],
+      [2, 0],
+    ]);
+    thinned.total = 500;
+    expect(pointNote([thinned])).toMatch(/· at least 1 at or below zero, off the log axis$/);
   });
 
   it('tells kinds of what is not finite apart, while it has them all', () => {

@@ -43,6 +43,14 @@ describe('curveContent', () => {
     expect(line?.marks).toEqual([{ x: 3, value: Number.NaN }]);
   });
 
+  it('marks what a log axis cannot show, and on a linear one only what is not finite', () => {
+    const values = [4, 0, -1, Number.NEGATIVE_INFINITY];
+    const marks = (y: 'log' | 'linear') => content([curve('a', values)], { y }).lines[0]?.marks;
+    const infinite = { x: 4, value: Number.NEGATIVE_INFINITY };
+    expect(marks('log')).toEqual([{ x: 2, value: 0 }, { x: 3, value: -1 }, infinite]);
+    expect(marks('linear')).toEqual([infinite]);
+  });
+
   it('has what attempts left behind at the back, and nothing under the cursor of it', () => {
     const left = new Series();
     left.append(2, 9);
@@ -78,6 +86,12 @@ describe('svgOf', () => {
       const opened = svg.match(new RegExp(`<${tag}[ >]`, 'g'))?.length;
       expect(svg.match(new RegExp(`</${tag}>`, 'g'))?.length).toBe(opened);
     }
+  });
+  it('has a hollow mark at the bottom for what a log axis cannot show', () => {
+    const svg = (values: number[]) => svgOf('loss', content([curve('a', values)]), colours);
+    const marks = /<circle [^>]*fill="none"/g;
+    expect(svg([4, 0, -2, 2]).match(marks)?.length).toBe(2);
+    expect(svg([4, 1, 1, 2]).match(marks)).toBeNull();
   });
   it('breaks the line at a gap, and not where a point is missing', () => {
     const svg = svgOf('loss', content([curve('a', [4, 0, 2, 3])]), colours);

@@ -4,7 +4,14 @@ import { type Points, valueAt } from '../series/points';
 import { smooth } from '../series/smooth';
 import { byStep, type XMode, type XScale } from '../series/x_axis';
 import type { Series } from '../state/curve';
-import { chartData, nonFinitePoints, type Plotted, plotted, type YMode } from './chart_data';
+import {
+  chartData,
+  hasPlace,
+  offAxisPoints,
+  type Plotted,
+  plotted,
+  type YMode,
+} from './chart_data';
 import type { LineLook } from './palette';
 import type { PlotContent, PlotLine } from './plot_content';
 
@@ -91,13 +98,11 @@ function mainLine(curve: RunCurve, look: ChartLook): PlotLine {
   const { points, scale } = curve;
   const spikes = curve.spikes.flatMap((step) => {
     const value = points && valueAt(points, step);
-    const fits =
-      value !== undefined && Number.isFinite(value) && (look.y === 'linear' || value > 0);
-    return fits ? [{ x: scale.of(step), value }] : [];
+    return value !== undefined && hasPlace(value, look.y) ? [{ x: scale.of(step), value }] : [];
   });
   return {
     ...plainLine(curve, 'curve'),
-    marks: points ? nonFinitePoints(points, scale) : [],
+    marks: points ? offAxisPoints(points, look.y, scale) : [],
     spikes,
     badX: curve.firstBadStep === undefined ? undefined : scale.of(curve.firstBadStep),
   };

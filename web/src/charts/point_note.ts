@@ -26,7 +26,10 @@ export function pointNote(curves: readonly Series[], y: YMode = 'log'): string {
   }
   const offScale = sum(curves, (curve) => curve.offLogAxis);
   if (offScale > 0 && y === 'log')
-    parts.push(`${formatCount(offScale)} at or below zero, off the log axis`);
+    // Of those that were thinned away nothing is known.
+    parts.push(
+      `${drawn === all ? '' : 'at least '}${formatCount(offScale)} at or below zero, off the log axis`,
+    );
   return parts.join(' · ');
 }
 

@@ -138,6 +138,9 @@ function lineMarks({ look, marks, spikes, badX }: PlotLine, scale: Scales): stri
     if (Number.isNaN(value)) {
       return [`<path d="M${at - 4} ${plot.bottom - 8}l8 8m0-8l-8 8" ${stroke}/>`];
     }
+    if (Number.isFinite(value)) {
+      return [`<circle cx="${at}" cy="${plot.bottom - 4}" r="3.2" ${stroke}/>`];
+    }
     const [tip, base] = value > 0 ? [plot.top, 8] : [plot.bottom, -8];
     return [`<path d="M${at} ${tip}l4 ${base}h-8z" fill="${look.colour}"/>`];
   });

@@ -59,6 +59,16 @@ describe('zoomed', () => {
     expect(inside?.total).toBe(8);
   });
 
+  it('counts what a log axis cannot show in the range alone', () => {
+    const values = (step: number) => (step % 10 === 0 ? 0 : 1);
+    const held = series([1, 10, 500, 1000], 1000, values);
+    const { inside } = zoomed(held, series(stepsFrom(100, 125), 26, values), {
+      from: 100,
+      to: 125,
+    });
+    expect(inside?.offLogAxis).toBe(3);
+  });
+
   it('counts what the detail was thinned by', () => {
     const held = series([1, 500, 1000], 1000);
     const detail = series([100, 150, 199], 100);
