@@ -172,6 +172,31 @@ test('charts are zoomed by dragging, moved in by keys, and leave the wheel to th
     ['loss', 'gradient_norm'].map((name) => window.charts[name].scales.x.min),
   );
   assert.equal(ranges[0], ranges[1]);
+  // Without a mouse: the cursor stays in the range, and the range is zoomed around it.
+  await page.mouse.move(2, 2);
+  const zoomNow = () => /x=(\d+)\.\.(\d+)/.exec(page.url())?.slice(1).map(Number);
+  const [from, to] = zoomNow();
+  const plot = page.locator('[data-series="loss"] .plot');
+  await plot.focus();
+  await page.keyboard.press('ArrowRight');
+  await cursorNote(page, 'loss', `step ${from}: `);
+  await page.keyboard.press('PageDown');
+  await page.keyboard.press('ArrowRight');
+  await cursorNote(page, 'loss', `step ${from + 1}: `);
+  for (let pressed = 0; pressed < 4; pressed++) await page.keyboard.press('PageUp');
+  await cursorNote(page, 'loss', `step ${to}: `);
+  await page.keyboard.press('+');
+  await until('half of it', async () => {
+    const [left, right] = zoomNow();
+    return right === to && Math.abs(right - left - (to - from) / 2) <= 1;
+  });
+  await cursorNote(page, 'loss', `step ${to}: `);
+  await page.keyboard.press('-');
+  await until('as before', async () => Math.abs(zoomNow()[0] - from) <= 2);
+  await page.keyboard.press('Escape');
+  await until('all of it', async () => !page.url().includes('x='));
+  await go(page, `#/runs/${id}?x=20..40`);
+  await until('a zoom', async () => /^21 of 21 points$/.test(await corner(page)));
   await over.dblclick();
   await until('all of it', async () => !page.url().includes('x='));
 
@@ -242,7 +267,7 @@ test('axes, smoothing and tokens are in the address and in the picture', async (
   const all = readFileSync(await (await waiting).path(), 'utf8')
     .trim()
     .split('\n');
-  assert.equal(all[0], 'run,step,loss,gradient_norm,learning_rate');
+  assert.equal(all[0], 'run,step,loss,gradient_norm,learning_rate,spike');
   assert.equal(all.length, 101);
   assert.deepEqual(page.faults, []);
   await page.close();

@@ -66,7 +66,11 @@ export function keepDetail(board: Board, curves: CurveSet = board.curves): () =>
 /** What the x axis spans, the same in all charts of a board: they share it. */
 export function xRange(board: Board): [number, number] {
   const range = zoom.value;
-  if (range) return [range.from, range.to];
+  return range ? [range.from, range.to] : wholeRange(board);
+}
+
+/** What it spans while nothing is zoomed. */
+export function wholeRange(board: Board): [number, number] {
   board.curves.depend();
   let end = 1;
   const ranges = board.runs.value.map((run) => {

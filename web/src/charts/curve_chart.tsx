@@ -4,7 +4,7 @@ import { useMemo } from 'preact/hooks';
 import { stateLook } from '../format/state';
 import { csvOf } from '../series/csv';
 import type { CurveSet } from '../state/curve_set';
-import { type Board, setCursor, stepsShown, stepUnderCursor, xRange } from './board';
+import { type Board, stepsShown, stepUnderCursor, xRange } from './board';
 import { Chart } from './chart';
 import { plotted, type YMode } from './chart_data';
 import './charts.css';
@@ -36,9 +36,8 @@ export function CurveChart({ series, title, unit, ...props }: Props) {
       id={series}
       title={title}
       {...(unit === undefined ? {} : { unit })}
+      board={board.axis}
       content={() => contentOf(board, series)}
-      range={() => xRange(board.axis)}
-      cursor={(x) => setCursor(board, x)}
       csv={() => csv(board, series)}
     >
       <Note board={board} series={series} />

@@ -1,6 +1,7 @@
 // One chart: wraps uPlot, which draws on a canvas and knows nothing of runs.
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
+import { firstAtOrAfter } from '../series/points';
 import { drawBadSteps, drawMarks, drawSpikes } from './marks';
 import { emptyContent, type PlotContent } from './plot_content';
 import { plotOptions } from './plot_options';
@@ -56,14 +57,16 @@ export class CurvePlot {
     this.plot?.setSeries(line < 0 ? null : line + 1, { focus: true });
   }
 
-  /** Moves the cursor by a number of points that are drawn. */
+  /** Moves the cursor by a number of the points that are seen. */
   moveCursor(by: number): void {
-    const plot = this.plot;
-    const last = this.content.xs.length - 1;
-    if (!plot || last < 0) return;
-    const now = plot.cursor.idx ?? (by > 0 ? -1 : last + 1);
-    const index = Math.min(last, Math.max(0, now + by));
-    const left = plot.valToPos(this.content.xs[index] as number, 'x');
+    const { plot } = this;
+    const { xs, range } = this.content;
+    const first = firstAtOrAfter(xs, range[0]);
+    const last = xs.findLastIndex((x) => x <= range[1]);
+    if (!plot || last < first) return;
+    const now = plot.cursor.idx ?? (by > 0 ? first - 1 : last + 1);
+    const index = Math.min(last, Math.max(first, now + by));
+    const left = plot.valToPos(xs[index] as number, 'x');
     const top = plot.cursor.top && plot.cursor.top >= 0 ? plot.cursor.top : 10;
     // Told to the other charts as well, which the types do not know of.
     const setCursor: (at: { left: number; top: number }, fire: boolean, publish: boolean) => void =

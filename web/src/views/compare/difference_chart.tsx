@@ -1,6 +1,6 @@
 // One run minus another, step by step.
 import { computed } from '@preact/signals';
-import { type Board, setCursor, stepsShown, stepUnderCursor, xRange } from '../../charts/board';
+import { type Board, stepsShown, stepUnderCursor, xRange } from '../../charts/board';
 import { Chart } from '../../charts/chart';
 import { curveContent, derivedCurve } from '../../charts/lines';
 import { palette } from '../../charts/palette';
@@ -76,9 +76,8 @@ function Difference({ board, series }: { board: Board; series: string }) {
     <Chart
       id={`difference-${series}`}
       title={title}
+      board={board}
       content={() => contentOf(board, series)}
-      range={() => xRange(board)}
-      cursor={(x) => setCursor(board, x)}
       csv={csv}
     >
       <div class="note">

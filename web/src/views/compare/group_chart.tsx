@@ -1,5 +1,5 @@
 // A chart with one line for each group of runs that differ only in their seed.
-import { type Board, setCursor, stepsShown, stepUnderCursor, xRange } from '../../charts/board';
+import { type Board, stepsShown, stepUnderCursor, xRange } from '../../charts/board';
 import { Chart } from '../../charts/chart';
 import { cursorNote } from '../../charts/cursor_text';
 import { type CurveBand, curveContent, derivedCurve } from '../../charts/lines';
@@ -45,9 +45,8 @@ export function GroupChart({ board, groups, series, title }: Props) {
       key={groups.map(({ key, runs }) => `${key}${runs.length}`).join()}
       id={series}
       title={`${title}, median over seeds`}
+      board={board}
       content={() => contentOf(board, made())}
-      range={() => xRange(board)}
-      cursor={(x) => setCursor(board, x)}
       csv={csv}
     >
       <div class="note">
