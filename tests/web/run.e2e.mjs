@@ -66,6 +66,23 @@ const go = (page, hash) =>
   page.evaluate((to) => {
     location.hash = to;
   }, hash);
+/** Whether there is a ring around a point of the chart of the loss, by the pixels on its circle. */
+const ringAt = (page, x, y) =>
+  page.evaluate(
+    ([x, y]) => {
+      const plot = window.charts.loss;
+      const [left, top] = [plot.valToPos(x, 'x', true), plot.valToPos(y, 'y', true)];
+      const isDrawn = (turn) => {
+        const radius = 5 * devicePixelRatio;
+        const at = [left + radius * Math.cos(turn), top + radius * Math.sin(turn)].map(Math.round);
+        const { data } = plot.ctx.getImageData(at[0] - 1, at[1] - 1, 3, 3);
+        return data.some((value, index) => index % 4 === 3 && value > 100);
+      };
+      // Between the directions in which a line may go on.
+      return [0.25, 0.75, 1.25, 1.75].every((half) => isDrawn(half * Math.PI));
+    },
+    [x, y],
+  );
 const inside = (points, from, to) => points.filter(([step]) => step >= from && step <= to);
 
 test('a long run is soon there, with its spike, and a zoom has every point', async () => {
@@ -106,6 +123,8 @@ test('a long run is soon there, with its spike, and a zoom has every point', asy
     { spike, value: 100 * (4 / spike) },
   );
   assert.ok(pixels > 20, `the spike is ${pixels} pixels of the picture`);
+  assert.ok(await until('a ring', () => ringAt(page, spike, 100 * (4 / spike))));
+  assert.ok(!(await ringAt(page, spike / 2, 8 / spike)), 'no ring where nothing jumped');
   await page.screenshot({ path: join(artefacts, 'run_long.png') });
 
   const all = await download(page, 'loss (log)', 'CSV');
@@ -128,6 +147,7 @@ test('a long run is soon there, with its spike, and a zoom has every point', asy
     inside(zoomed, from, from + 99),
     columns.loss.steps.map((step, index) => [step, columns.loss.values[index]]),
   );
+  assert.ok(await ringAt(page, spike, 100 * (4 / spike)), 'a ring around the spike');
   // Under the cursor is the point of the picture, and not the last one that a thinned curve has.
   const text = (step) => new Intl.NumberFormat('en-US').format(step);
   const before = (4 / (spike - 1)).toExponential(2);
