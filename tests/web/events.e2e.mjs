@@ -4,7 +4,14 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { after, before } from 'node:test';
-import { drawnExtent, drawnPoints, openBrowser, seeCharts, until } from './browser.mjs';
+import {
+  drawnExtent,
+  drawnPoints,
+  openBrowser,
+  seeCharts,
+  seriousFaults,
+  until,
+} from './browser.mjs';
 import { FakeServer, scriptedRun } from './fake_server.mjs';
 
 const [dist, artefacts] = process.argv.slice(2);
@@ -109,6 +116,58 @@ test('what is wrong with the server is said in its own words, until it is not', 
   fake.publish('notice', { problems: [] });
   await until('none left', async () => (await page.locator('.notices').count()) === 0);
   assert.deepEqual([...page.faults, ...later.faults], []);
+});
+
+test('what cannot be read says why, and comes by itself', async (t) => {
+  const { fake, port, runs } = await open(t, 1);
+  const [one] = runs;
+  // More runs than the event stream begins with: the first has to be asked for.
+  const more = Array.from({ length: 200 }, (_, index) =>
+    scriptedRun(200 + index, `more ${index}`, '', { steps: '20' }, inverse, inverse),
+  );
+  fake.add(undefined, more);
+  fake.broken = new RegExp(`^/runs/${one.run.id}`);
+  const page = await browser.newPage();
+  t.after(() => page.close());
+  await page.goto(`http://127.0.0.1:${port}/#code=once`);
+  await page.locator('.connection.live').waitFor();
+  await page.evaluate((id) => {
+    location.hash = `#/runs/${id}`;
+  }, one.run.id);
+  const alert = page.getByRole('alert').filter({ hasText: 'The run could not be read' });
+  await until('why', async () =>
+    (await alert.textContent()).includes('the disk cannot be read; trying again'),
+  );
+  assert.equal(await page.locator('.connection.live').count(), 1);
+  await page.evaluate((id) => {
+    location.hash = `#/compare?runs=${id}`;
+  }, one.run.id);
+  await page.getByText('1 could not be read: the disk cannot be read; trying again').waitFor();
+  await page.evaluate((id) => {
+    location.hash = `#/runs/${id}`;
+  }, one.run.id);
+  fake.broken = /\/series$/;
+  await page.locator('main.run-page').waitFor();
+  await until(
+    'why there is no curve',
+    async () => (await note(page)) === 'could not be read: the disk cannot be read; trying again',
+  );
+  await page.screenshot({ path: join(artefacts, 'unreadable.png') });
+  fake.broken = undefined;
+  await until('the curve', async () => (await note(page)) === '20 of 20 points');
+});
+
+test('a page without its server says what to do, until it is back', async (t) => {
+  const { fake, port, page, runs } = await open(t, 1);
+  await drawAll(page, runs);
+  await fake.breakOff();
+  await page.getByText('start normlabd').waitFor();
+  await page.screenshot({ path: join(artefacts, 'offline.png') });
+  assert.deepEqual(await seriousFaults(page), []);
+  assert.equal((await drawnPoints(page, 'loss'))[0].length, 20, 'what was drawn stays');
+  await fake.listen(port);
+  await page.locator('.connection.live').waitFor();
+  await until('the hint to go', async () => (await page.getByText('start normlabd').count()) === 0);
 });
 
 test('a run that is tried again comes back to life, and what it left behind is faint', async (t) => {

@@ -10,6 +10,7 @@ import { Comparison } from './comparison';
 export function CompareView({ live }: { live: Live }) {
   const runs = selected.value.flatMap((id) => live.runs.get(id) ?? []);
   const gone = selected.value.filter((id) => live.absent.value.has(id));
+  const unread = selected.value.flatMap((id) => live.unread.value.get(id) ?? []);
   if (selected.value.length === 0) return <NothingChosen />;
   return (
     <main class="page compare-page">
@@ -21,6 +22,11 @@ export function CompareView({ live }: { live: Live }) {
         {gone.length > 0 ? (
           <span class="secondary">
             {formatCount(gone.length)} {gone.length === 1 ? 'is' : 'are'} not there any more
+          </span>
+        ) : null}
+        {unread.length > 0 ? (
+          <span class="problem" role="alert">
+            {formatCount(unread.length)} could not be read: {unread[0]}; trying again
           </span>
         ) : null}
         <span class="space" />
