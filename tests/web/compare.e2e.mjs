@@ -11,6 +11,8 @@ import {
   openBrowser,
   seeCharts,
   seriousFaults,
+  svgElements,
+  takeAway,
   timeCharts,
   until,
 } from './browser.mjs';
@@ -29,7 +31,7 @@ const server = new RealServer({
 let browser;
 before(async () => {
   await server.start();
-  browser = await openBrowser();
+  browser = await openBrowser({ acceptDownloads: true });
 });
 after(async () => {
   await browser?.close();
@@ -159,6 +161,17 @@ test('seeds are one line with a band, and two runs have a difference', async () 
     difference,
     difference.map(([step]) => [step, step - 4 / step]),
   );
+  // Whose difference it is, is in what is taken away.
+  const csv = await takeAway(page, 'difference in loss (linear)', 'CSV');
+  const rows = csv.content.toString().trim().split('\n');
+  assert.equal(rows[0], 'run,minus,step,difference_loss');
+  assert.equal(rows[4], 'seeds · seed 12,seeds · seed 11,4,3');
+  const svg = await svgElements(
+    page,
+    (await takeAway(page, 'difference in loss (linear)', 'SVG')).content,
+  );
+  const legend = svg.map(([, , text]) => text.replaceAll(/[\u2068\u2069]/g, ''));
+  assert.ok(legend.includes('seeds · seed 12 − seeds · seed 11'));
   const names = () => page.locator('.outcomes tbody th').allTextContents();
   const sort = page.getByRole('button', { name: 'final loss' });
   await sort.click();

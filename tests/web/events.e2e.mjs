@@ -157,6 +157,29 @@ test('what cannot be read says why, and comes by itself', async (t) => {
   await until('the curve', async () => (await note(page)) === '20 of 20 points');
 });
 
+test('a profile marks what it has no place for, and counts it', async (t) => {
+  const { fake, page } = await open(t, 1);
+  const deep = scriptedRun(150, 'deep', '', { layers: '4', steps: '20' }, inverse, inverse);
+  for (const [block, value] of [0.5, 'NaN', 0, 'Infinity'].entries()) {
+    deep.points[`block/${block + 1}/gradient_norm`] = { steps: [5], values: [value] };
+  }
+  fake.add(undefined, [deep]);
+  await fake.train([deep]);
+  await page.evaluate((id) => {
+    location.hash = `#/runs/${id}`;
+  }, deep.run.id);
+  const profile = page.locator('[data-profile="gradient_norm"]');
+  const note = '2 of 4 not finite · 1 of 4 at or below zero';
+  await until('the note', async () => (await profile.locator('.points').textContent()) === note);
+  assert.equal(await profile.locator('circle').count(), 1);
+  assert.deepEqual(await profile.locator('path > title').allTextContents(), [
+    'deep, block 2: NaN',
+    'deep, block 3: 0',
+    'deep, block 4: ∞',
+  ]);
+  await profile.screenshot({ path: join(artefacts, 'profile_marks.png') });
+});
+
 test('a page without its server says what to do, until it is back', async (t) => {
   const { fake, port, page, runs } = await open(t, 1);
   await drawAll(page, runs);

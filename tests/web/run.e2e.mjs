@@ -10,9 +10,12 @@ import {
   cursorNote,
   drawnPoints,
   openBrowser,
+  pngPixels,
   putCursor,
   seeCharts,
   seriousFaults,
+  svgElements,
+  takeAway,
   timeCharts,
   until,
 } from './browser.mjs';
@@ -52,16 +55,6 @@ async function open(server, hash) {
 }
 const corner = (page, series = 'loss') =>
   page.locator(`[data-series="${series}"] .points`).textContent();
-const pngBegin = Buffer.from([0x89, 0x50, 0x4e, 0x47]);
-
-/** What the menu of a chart gives. */
-async function download(page, title, kind) {
-  const waiting = page.waitForEvent('download');
-  await page.getByRole('button', { name: `download ${title}` }).click();
-  await page.getByRole('button', { name: kind, exact: true }).click();
-  const file = await waiting;
-  return { name: file.suggestedFilename(), content: readFileSync(await file.path()) };
-}
 const go = (page, hash) =>
   page.evaluate((to) => {
     location.hash = to;
@@ -127,7 +120,7 @@ test('a long run is soon there, with its spike, and a zoom has every point', asy
   assert.ok(!(await ringAt(page, spike / 2, 8 / spike)), 'no ring where nothing jumped');
   await page.screenshot({ path: join(artefacts, 'run_long.png') });
 
-  const all = await download(page, 'loss (log)', 'CSV');
+  const all = await takeAway(page, 'loss (log)', 'CSV');
   assert.equal(all.name, 'loss-thinned.csv');
   assert.equal(all.content.toString().trim().split('\n').length, 1 + line.length);
 
@@ -150,13 +143,14 @@ test('a long run is soon there, with its spike, and a zoom has every point', asy
   assert.ok(await ringAt(page, spike, 100 * (4 / spike)), 'a ring around the spike');
   // Under the cursor is the point of the picture, and not the last one that a thinned curve has.
   const text = (step) => new Intl.NumberFormat('en-US').format(step);
-  const before = (4 / (spike - 1)).toExponential(2);
+  const number = (value) => (value < 1e-4 ? value.toExponential(2) : value.toPrecision(3));
+  const before = number(4 / (spike - 1));
   await putCursor(page, 'loss', spike - 1);
   await cursorNote(page, 'loss', `step ${text(spike - 1)}: ${before}`);
   await putCursor(page, 'loss', spike);
-  await cursorNote(page, 'loss', `step ${text(spike)}: ${(400 / spike).toPrecision(3)}`);
+  await cursorNote(page, 'loss', `step ${text(spike)}: ${number(400 / spike)}`);
   // What is taken away is what is seen, and its name says which steps it has.
-  const csv = await download(page, 'loss (log)', 'CSV');
+  const csv = await takeAway(page, 'loss (log)', 'CSV');
   assert.equal(csv.name, `loss-steps-${from}-${from + 99}.csv`);
   const rows = csv.content.toString().trim().split('\n').slice(1);
   assert.deepEqual(
@@ -269,17 +263,29 @@ test('axes, smoothing and tokens are in the address and in the picture', async (
   await until('one line', async () => (await drawnPoints(page, 'loss')).length === 1);
   await page.screenshot({ path: join(artefacts, 'run_tokens.png') });
 
-  const take = (kind) => download(page, 'loss (linear)', kind);
+  const take = (kind) => takeAway(page, 'loss (linear)', kind);
   const csv = await take('CSV');
   assert.equal(csv.name, 'loss.csv');
   const rows = csv.content.toString().trim().split('\n');
   assert.equal(rows[0], 'run,step,loss');
   assert.equal(rows.length, 101);
   assert.equal(rows[40], 'looks,40,NaN');
-  const svg = (await take('SVG')).content.toString();
-  assert.ok(svg.startsWith('<svg xmlns='), svg.slice(0, 60));
-  const png = (await take('PNG')).content;
-  assert.deepEqual(png.subarray(0, 4), pngBegin);
+  // The picture stands alone: title, whose line it is, and what is not to be seen in it.
+  const svg = await svgElements(page, (await take('SVG')).content);
+  const texts = svg.filter(([name]) => name === 'text').map(([, , text]) => text);
+  for (const text of ['loss (linear)', 'looks']) assert.ok(texts.includes(text), `${texts}`);
+  assert.match(texts.at(-1), /^over tokens · 100 of 100 points · .*1 NaN, first at step 40$/);
+  const [, { stroke }] = svg.find(([, { 'stroke-linecap': caps }]) => caps === 'round');
+  const lines = svg.filter(([, it]) => it.stroke === stroke && it['stroke-linecap'] === 'round');
+  assert.equal(lines.length, 1);
+  assert.equal(lines[0][1].d.match(/[ML]/g).length, 99, 'a point each, but for NaN');
+  assert.equal(lines[0][1].d.match(/M/g).length, 2, 'and a gap there');
+  const picture = await take('PNG');
+  writeFileSync(join(artefacts, picture.name), picture.content);
+  const png = await pngPixels(page, picture.content, stroke, 2 * 394);
+  const [, { width, height }] = svg[0];
+  assert.deepEqual([png.width, png.height], [2 * width, 2 * height]);
+  assert.ok(png.found > 20, `${png.found} pixels of the line in the legend`);
 
   const waiting = page.waitForEvent('download');
   await page.getByRole('button', { name: 'export this run' }).click();
@@ -361,20 +367,51 @@ test('blocks, settings and log of a run that really trains', async () => {
   const dots = () => page.locator('[data-profile="gradient_norm"] circle title').allTextContents();
   await page.locator('[data-profile="gradient_norm"] input[type=range]').fill('6');
   await until('the step', async () => page.url().includes('at=30'));
-  assert.equal((await dots()).length, 4);
-  assert.ok((await dots())[2].startsWith('small <b>model</b>, block 3: '), (await dots())[2]);
+  assert.deepEqual(
+    (await dots()).map((text) => [text.replace(/: .*/, ''), Number(text.replace(/.*: /, ''))]),
+    names.map((name, block) => {
+      const at = columns[name].steps.indexOf(30);
+      const value = Number(columns[name].values[at].toPrecision(3));
+      return [`small <b>model</b>, block ${block + 1}`, value];
+    }),
+  );
   const heatmap = page.locator('[data-blocks="gradient_norm"] .plot');
   const box = await heatmap.boundingBox();
   await heatmap.click({ position: { x: box.width - 28, y: 20 } });
   await until('the last step', async () => page.url().includes('at=60'));
 
-  for (const title of ['gradient norm by block', 'gradient norm over blocks']) {
-    const png = await download(page, title, 'PNG');
-    assert.deepEqual(png.content.subarray(0, 4), pngBegin);
-    assert.ok(png.content.length > 3_000, `${title}: a picture of ${png.content.length} bytes`);
-    const svg = (await download(page, title, 'SVG')).content.toString();
-    assert.match(svg, /^<svg .*<\/svg>\s*$/s);
-    const csv = (await download(page, title, 'CSV')).content.toString();
+  // Pictures that stand alone: with their titles, whose they are, and what their colours mean.
+  const textsIn = (svg) => svg.filter(([kind]) => kind === 'text').map(([, , text]) => text);
+  for (const [title, titleText, note] of [
+    [
+      'gradient norm by block',
+      /^gradient norm by block: small <b>model<\/b>$/,
+      /4 blocks × 13 steps/,
+    ],
+    ['gradient norm over blocks', /^gradient norm over blocks at step 60$/, /^over blocks/],
+  ]) {
+    const svg = await svgElements(page, (await takeAway(page, title, 'SVG')).content);
+    const [, { width, height }] = svg[0];
+    const texts = textsIn(svg);
+    assert.match(texts.find((text) => titleText.test(text)) ?? `${texts}`, titleText);
+    assert.match(texts.at(-1), note);
+    if (title.endsWith('blocks')) {
+      assert.ok(texts.includes('small <b>model</b>'), `${texts}`);
+      assert.equal(svg.filter(([kind]) => kind === 'circle').length, 4);
+    } else {
+      const cells = svg.filter(([kind, { fill }]) => kind === 'rect' && /^#/.test(fill ?? ''));
+      assert.ok(cells.length >= 4 * 13 + 32, `${cells.length} cells and parts of the bar`);
+      assert.ok(
+        texts.some((text) => text.endsWith(' (log)')),
+        `${texts}`,
+      );
+    }
+    const picture = await takeAway(page, title, 'PNG');
+    writeFileSync(join(artefacts, picture.name), picture.content);
+    const png = await pngPixels(page, picture.content, '#ffffff');
+    assert.deepEqual([png.width, png.height], [2 * width, 2 * height].map(Math.floor));
+    assert.ok(png.found > 0.1 * png.width * png.height, 'on the background of the page');
+    const csv = (await takeAway(page, title, 'CSV')).content.toString();
     assert.match(csv, /^run,.*gradient_norm\nsmall <b>model<\/b>,/);
   }
 

@@ -23,11 +23,13 @@ interface Props {
   content: () => PlotContent;
   /** The points shown, as CSV; the curves as they are, not smoothed. */
   csv(): PointsFile;
-  /** What is written below. */
+  /** What is written below: how many points there are, and what cannot be seen of them. */
+  note(): string;
+  /** Beside it, what is under the cursor. */
   children: ComponentChildren;
 }
 
-export function Chart({ id, title, unit, board, content, csv, children }: Props) {
+export function Chart({ id, title, unit, board, content, csv, note, children }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<CurvePlot | undefined>(undefined);
   const draw = () => plot.current?.show(content(), theme.value);
@@ -73,7 +75,7 @@ export function Chart({ id, title, unit, board, content, csv, children }: Props)
     <figure class="chart" data-series={id}>
       <figcaption title={unit}>
         <span class="title">{title}</span>
-        <ChartMenu id={id} title={title} plot={() => plot.current} csv={csv} />
+        <ChartMenu id={id} title={title} plot={() => plot.current} {...{ note, csv }} />
       </figcaption>
       {/* The plot is a slider over steps: arrow keys move its cursor, + and - zoom around it. */}
       <div
@@ -91,7 +93,20 @@ export function Chart({ id, title, unit, board, content, csv, children }: Props)
         aria-keyshortcuts="ArrowLeft ArrowRight PageDown PageUp + - Escape"
         onKeyDown={press}
       />
-      {children}
+      <div class="note">
+        {children}
+        <Note text={note} />
+      </div>
     </figure>
+  );
+}
+
+// Of its own, because it changes with every point that comes.
+function Note({ text }: { text: () => string }) {
+  const now = text();
+  return (
+    <span class="points" title={now}>
+      {now}
+    </span>
   );
 }

@@ -39,8 +39,9 @@ export function CurveChart({ series, title, unit, ...props }: Props) {
       board={board.axis}
       content={() => contentOf(board, series)}
       csv={() => csv(board, series)}
+      note={() => noteOf(board, series)}
     >
-      <Note board={board} series={series} />
+      <Here board={board} series={series} />
     </Chart>
   );
 }
@@ -80,38 +81,38 @@ function contentOf(board: OwnBoard, series: string): PlotContent {
   return curveContent(lines, others, board.look.value, xRange(board.axis));
 }
 
-function Note({ board, series }: { board: Board; series: string }) {
+function Here({ board, series }: { board: OwnBoard; series: string }) {
   const { live, curves } = board;
   curves.depend();
   const runs = board.runs.value;
-  const shown = runs.map((run) => curves.zoomed(run, series, stepsShown(board, run)));
-  const waiting =
-    runs.some((run) => curves.loading(run)) || shown.some((one) => one && !one.inside);
-  const problem = runs.map((run) => curves.problem(run)).find((text) => text !== '');
-  const here = cursorNote(
-    runs.flatMap((run, index) => {
-      const name = live.runs.peek(run)?.displayName ?? run;
-      return cursorValue(name, shown[index]?.drawn, stepUnderCursor(board, run));
-    }),
-    runs.length,
+  const values = runs.flatMap((run) => {
+    const name = live.runs.peek(run)?.displayName ?? run;
+    const shown = curves.zoomed(run, series, stepsShown(board.axis, run));
+    return cursorValue(name, shown?.drawn, stepUnderCursor(board.axis, run));
+  });
+  const text = cursorNote(values, runs.length);
+  return (
+    <span class="here" title={text}>
+      {text || xUnits[board.look.value.x]}
+    </span>
   );
+}
+
+function noteOf(board: OwnBoard, series: string): string {
+  const { curves } = board;
+  curves.depend();
+  const runs = board.runs.value;
+  const problem = runs.map((run) => curves.problem(run)).find((text) => text !== '');
+  if (problem) return `could not be read: ${problem}; trying again`;
+  const shown = runs.map((run) => curves.zoomed(run, series, stepsShown(board.axis, run)));
   // A run without points counts beside others that have some: not all of them are drawn then.
   const all = shown.flatMap((one) => one?.inside ?? []);
   const inside = all.some(({ total }) => total > 0) ? all : [];
-  const text = problem
-    ? `could not be read: ${problem}; trying again`
-    : pointNote(inside, board.look.value.y) ||
-      (waiting ? 'reading…' : runs.length > 0 ? noPointsText(board, runs) : '');
-  return (
-    <div class="note">
-      <span class="here" title={here}>
-        {here || xUnits[board.look.value.x]}
-      </span>
-      <span class="points" title={text}>
-        {text}
-      </span>
-    </div>
-  );
+  const text = pointNote(inside, board.look.value.y);
+  if (text !== '' || runs.length === 0) return text;
+  const waiting =
+    runs.some((run) => curves.loading(run)) || shown.some((one) => one && !one.inside);
+  return waiting ? 'reading…' : noPointsText(board, runs);
 }
 
 function noPointsText({ live }: Board, runs: readonly string[]): string {

@@ -22,7 +22,7 @@ describe('curveContent', () => {
     expect(smooth.lines.map(({ kind }) => kind)).toEqual(['raw', 'curve']);
     expect(smooth.lines[0]?.values).toEqual([4, 2, 4, 2]);
     expect(smooth.lines[1]?.values.at(-1)).toBeGreaterThan(2.5);
-    const svg = svgOf('loss', smooth, { background: '#fff', text: '#000', grid: '#ccc' });
+    const svg = svgOf('loss', '', smooth, { background: '#fff', text: '#000', grid: '#ccc' }).svg;
     expect(svg.match(/stroke-opacity/g)?.length).toBe(1);
     expect(svg.indexOf('stroke-opacity')).toBeLessThan(svg.lastIndexOf('stroke-linecap'));
   });
@@ -77,7 +77,12 @@ describe('svgOf', () => {
   const colours = { background: '#fff', text: '#000', grid: '#ccc' };
   it('is well formed, with every line and name, and names are text', () => {
     const name = '<script>alert("1 & 2")</script>\u0007';
-    const svg = svgOf('loss', content([curve('a', [4, 0, 2, Number.NaN], { name })]), colours);
+    const svg = svgOf(
+      'loss',
+      '',
+      content([curve('a', [4, 0, 2, Number.NaN], { name })]),
+      colours,
+    ).svg;
     expect(svg).not.toContain('<script');
     expect(svg).toContain('&lt;script&gt;alert(&quot;1 &amp; 2&quot;)&lt;/script&gt;');
     expect(svg.match(/<path [^>]*stroke="#2563eb" stroke-width="1.5"/g)?.length).toBe(2);
@@ -88,17 +93,17 @@ describe('svgOf', () => {
     }
   });
   it('has a hollow mark at the bottom for what a log axis cannot show', () => {
-    const svg = (values: number[]) => svgOf('loss', content([curve('a', values)]), colours);
+    const svg = (values: number[]) => svgOf('loss', '', content([curve('a', values)]), colours).svg;
     const marks = /<circle [^>]*fill="none"/g;
     expect(svg([4, 0, -2, 2]).match(marks)?.length).toBe(2);
     expect(svg([4, 1, 1, 2]).match(marks)).toBeNull();
   });
   it('breaks the line at a gap, and not where a point is missing', () => {
-    const svg = svgOf('loss', content([curve('a', [4, 0, 2, 3])]), colours);
+    const svg = svgOf('loss', '', content([curve('a', [4, 0, 2, 3])]), colours).svg;
     const path = /<path d="([^"]*)" fill="none"/.exec(svg)?.[1] ?? '';
     expect(path.match(/M/g)?.length).toBe(2);
   });
   it('draws nothing of an empty chart but its frame', () => {
-    expect(svgOf('empty', content([]), colours)).not.toContain('NaN');
+    expect(svgOf('empty', '', content([]), colours).svg).not.toContain('NaN');
   });
 });

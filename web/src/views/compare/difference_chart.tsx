@@ -6,7 +6,7 @@ import { curveContent, derivedCurve } from '../../charts/lines';
 import { palette } from '../../charts/palette';
 import type { PlotContent } from '../../charts/plot_content';
 import { partName, type ShownPoints, shownPoints, thinnedNote } from '../../charts/shown_points';
-import { formatCount, formatValue } from '../../format/format';
+import { formatCount, formatValue, isolated } from '../../format/format';
 import { csvOf } from '../../series/csv';
 import { difference } from '../../series/derived';
 import { noPoints, valueAt, within } from '../../series/points';
@@ -62,16 +62,16 @@ function pairOf(runs: readonly string[]): [string, string] | undefined {
 function Difference({ board, series }: { board: Board; series: string }) {
   const title = `difference in ${series.replace('_', ' ')} (linear)`;
   const csv = () => {
-    const { steps, values } = shown.points;
+    const { points, thinned } = shownOf(board, series);
+    const [a = '', b = ''] = pairNames(board);
     return {
       text: csvOf(
-        ['step', `difference_${series}`],
-        steps.map((step, index) => [step, values[index]]),
+        ['run', 'minus', 'step', `difference_${series}`],
+        points.steps.map((step, index) => [a, b, step, points.values[index]]),
       ),
-      name: ['difference', series, ...partName(board.look.peek().x, shown.thinned)],
+      name: ['difference', series, ...partName(board.look.peek().x, thinned)],
     };
   };
-  const shown = shownOf(board, series);
   return (
     <Chart
       id={`difference-${series}`}
@@ -79,16 +79,22 @@ function Difference({ board, series }: { board: Board; series: string }) {
       board={board}
       content={() => contentOf(board, series)}
       csv={csv}
+      note={() => noteOf(board, series)}
     >
-      <div class="note">
-        <Here board={board} series={series} />
-        <span class="points">
-          {formatCount(shown.points.steps.length)} steps that both have reached
-          {shown.thinned ? thinnedNote : ''}
-        </span>
-      </div>
+      <Here board={board} series={series} />
     </Chart>
   );
+}
+
+function noteOf(board: Board, series: string): string {
+  const { points, thinned } = shownOf(board, series);
+  const steps = points.steps.length;
+  return `${formatCount(steps)} steps that both have reached${thinned ? thinnedNote : ''}`;
+}
+
+function pairNames(board: Board): string[] {
+  const pair = pairOf(board.live.drawn.value) ?? [];
+  return pair.map((run) => board.live.runs.peek(run)?.displayName ?? run);
 }
 
 function Here({ board, series }: { board: Board; series: string }) {
@@ -123,7 +129,7 @@ function contentOf(board: Board, series: string): PlotContent {
   const [a = ''] = pairOf(board.live.drawn.value) ?? [];
   const line = derivedCurve(
     'difference',
-    'difference',
+    pairNames(board).map(isolated).join(' − '),
     ink,
     shownOf(board, series).drawn,
     board.scaleOf(a),

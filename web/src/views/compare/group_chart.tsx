@@ -48,16 +48,9 @@ export function GroupChart({ board, groups, series, title }: Props) {
       board={board}
       content={() => contentOf(board, made())}
       csv={csv}
+      note={() => noteOf(groups, made())}
     >
-      <div class="note">
-        <Here board={board} groups={groups} series={series} />
-        <span class="points">
-          {noteOf(
-            groups,
-            made().some(({ thinned }) => thinned),
-          )}
-        </span>
-      </div>
+      <Here board={board} groups={groups} series={series} />
     </Chart>
   );
 }
@@ -130,7 +123,8 @@ function contentOf(board: Board, groups: readonly GroupBand[]): PlotContent {
   return curveContent(lines, [], board.look.value, xRange(board), bands);
 }
 
-function noteOf(groups: readonly SeedGroup[], thinned: boolean): string {
+function noteOf(groups: readonly SeedGroup[], shown: readonly GroupBand[]): string {
+  const thinned = shown.some((one) => one.thinned);
   const most = Math.max(0, ...groups.map(({ runs }) => runs.length));
   const band = most >= 5 ? 'band: quartiles' : 'band: lowest to highest';
   const many = groups.length === 1 ? 'group' : 'groups';
