@@ -9,6 +9,7 @@ import test, { after, before } from 'node:test';
 import {
   drawnPoints,
   openBrowser,
+  pngPixels,
   seeCharts,
   seriousFaults,
   svgElements,
@@ -203,9 +204,9 @@ test('a sweep is a table over two settings whose cells lead to their runs', asyn
   const experiment = await server.api('POST', '/experiments', {
     displayName: 'depth',
     sweep: {
-      base: { steps: 20, dModel: 8, heads: 2, vocabSize: 8, sequenceLength: 4, batchSize: 2 },
+      base: { layers: 1, dModel: 8, heads: 2, vocabSize: 8, sequenceLength: 4, batchSize: 2 },
       axes: [
-        { setting: 'layers', values: ['1', '2', '3'] },
+        { setting: 'steps', values: ['10', '20', '40'] },
         { setting: 'learning_rate', values: ['5e-4', '2e-3'] },
       ],
     },
@@ -215,8 +216,36 @@ test('a sweep is a table over two settings whose cells lead to their runs', asyn
   const cells = page.locator('.sweep tbody td');
   await until('six cells', async () => (await cells.count()) === 6);
   assert.equal(await page.locator('.head h1').textContent(), 'depth');
-  // 4 / 20, the last loss of each.
-  assert.deepEqual([...new Set(await cells.allTextContents())], ['0.200']);
+  // 4 / steps, the last loss of each, in colours from dark to bright by its logarithm.
+  const looks = () =>
+    cells.evaluateAll((all) =>
+      all.map((cell) => [cell.textContent, getComputedStyle(cell).backgroundColor]),
+    );
+  const [high, middle, low] = ['rgb(253, 231, 37)', 'rgb(33, 144, 140)', 'rgb(68, 1, 84)'];
+  assert.deepEqual(await looks(), [
+    ['0.400', high],
+    ['0.400', high],
+    ['0.200', middle],
+    ['0.200', middle],
+    ['0.100', low],
+    ['0.100', low],
+  ]);
+  assert.match(await page.locator('.sweep .colours').textContent(), /^0\.1.*0\.4/);
+  const csv = (await takeAway(page, 'sweep', 'CSV')).content.toString().trim().split('\n');
+  assert.equal(csv.length, 7);
+  assert.equal(csv[0], 'part,steps,learning_rate,final_loss,low,high,runs,names');
+  assert.match(csv[3], /^,20,[^,]*,0.2,0.2,0.2,1,/);
+  const svg = await svgElements(page, (await takeAway(page, 'sweep', 'SVG')).content);
+  const fills = svg.flatMap(([kind, { fill, height }]) =>
+    kind === 'rect' && height === '24' ? fill : [],
+  );
+  assert.deepEqual(
+    [fills.length, fills[0], fills.at(-1), new Set(fills).size],
+    [6, '#fde725', '#440154', 3],
+  );
+  const png = await takeAway(page, 'sweep', 'PNG');
+  writeFileSync(join(artefacts, png.name), png.content);
+  assert.ok((await pngPixels(page, png.content, '#fde725')).found > 1000);
   await until('six curves', async () => (await drawnPoints(page, 'loss')).length === 6);
   assert.ok(page.url().includes('sel='), 'what is drawn is in the address');
   await page.getByLabel('colour').selectOption('max_gradient_norm');
@@ -225,7 +254,7 @@ test('a sweep is a table over two settings whose cells lead to their runs', asyn
   await cells.nth(3).locator('a').click();
   await page.locator('main.run-page .head h1').waitFor();
   const wanted = experiment.runs.find(
-    ({ spec }) => spec.layers === '2' && spec.learningRate === 0.002,
+    ({ spec }) => spec.steps === '20' && spec.learningRate === 0.002,
   );
   assert.ok(page.url().includes(wanted.id), page.url());
   await page.goBack();

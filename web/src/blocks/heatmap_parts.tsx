@@ -32,7 +32,7 @@ export function CursorLine({ board, run, size, step }: LineProps) {
   );
 }
 
-export function ColourBar({ scene }: { scene: HeatmapScene }) {
+export function ColourBar({ scene }: { scene: Pick<HeatmapScene, 'colours' | 'scale'> }) {
   const stops = Array.from({ length: 9 }, (_, index) => hex(viridis(index / 8)));
   const style = { background: `linear-gradient(to right, ${stops.join()})` };
   return (

@@ -111,7 +111,11 @@ function SortHead({ kind }: { kind: OutcomeKind }) {
 function sorted(rows: readonly SeedGroup[]): readonly SeedGroup[] {
   const by = order.value;
   if (!by) return rows;
-  const value = ({ runs }: SeedGroup) => spreadOf(by.kind, runs)?.median;
+  // NaN is worse than everything.
+  const value = ({ runs }: SeedGroup) => {
+    const median = spreadOf(by.kind, runs)?.median;
+    return Number.isNaN(median) ? Infinity : median;
+  };
   return [...rows].sort((a, b) => {
     const [x, y] = [value(a), value(b)];
     if (x === undefined || y === undefined)
