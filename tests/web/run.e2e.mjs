@@ -3,7 +3,7 @@
 // A run of STEPS steps (default 1,000,000) is opened. With a BOUND in milliseconds the page must show
 // it sooner; without, the time is only printed, since a busy machine says nothing.
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { after, before } from 'node:test';
 import {
@@ -314,6 +314,23 @@ test('a run is paused, resumed and cancelled from its page', async () => {
     'a second attempt',
     async () => (await page.locator('.attempts tbody tr').count()) === 2,
   );
+  // The log of each attempt, as its trainer writes it; the second still does.
+  const logOf = (attempt) => join(scripted.folder, 'attempts', `${id}-${attempt}`, 'log');
+  const log = page.locator('.log');
+  writeFileSync(logOf(1), 'the first one <b>says</b>\nso\n');
+  appendFileSync(logOf(2), 'the second begins\n');
+  await log.scrollIntoViewIfNeeded();
+  await until('its log', async () => (await log.textContent()).endsWith('the second begins\n'));
+  appendFileSync(logOf(2), 'and goes on\n');
+  await until('its growth', async () =>
+    (await log.textContent()).endsWith('the second begins\nand goes on\n'),
+  );
+  await page.locator('.fold', { has: log }).locator('select').selectOption('1');
+  await until(
+    'the log of the first',
+    async () => (await log.textContent()) === 'the first one <b>says</b>\nso\n',
+  );
+  assert.equal(await log.locator('b').count(), 0);
   await press('probe');
   await until('a probe', async () =>
     Object.hasOwn((await scripted.api('GET', `/runs/${id}/series?names=log_z`)).columns, 'log_z'),
@@ -419,11 +436,46 @@ test('blocks, settings and log of a run that really trains', async () => {
   await until('probes', async () =>
     (await page.locator('[data-blocks="jacobian_gain"] .points').textContent()).includes('3 steps'),
   );
-  await page.getByLabel('quantity by block').selectOption('stream_rms');
-  await page.locator('[data-blocks="stream_rms"]').waitFor();
+  for (const metric of ['update_ratio', 'stream_rms']) {
+    const series = names.map((name) => name.replace('gradient_norm', metric));
+    const wanted = (await training.api('GET', `/runs/${id}/series?names=${series}`)).columns;
+    await page.getByLabel('quantity by block').selectOption(metric);
+    await page.locator(`[data-blocks="${metric}"]`).waitFor();
+    const values = series.flatMap((name) => wanted[name].values);
+    await until(`the heatmap of ${metric}`, () =>
+      page.evaluate(
+        (all) => JSON.stringify(window.heatmap?.values) === all,
+        JSON.stringify(values),
+      ),
+    );
+  }
 
+  for (const name of ['learning_rate', 'tokens_per_second']) {
+    const [line] = await drawnPoints(page, name);
+    assert.deepEqual(line, await training.stored(id, name), name);
+  }
+  // Over the time of training: where a step ends is the sum of what the steps took until then.
+  await page.getByLabel('x axis').selectOption('time');
+  const took = await training.stored(id, 'step_milliseconds');
+  const total = took.reduce((sum, [, milliseconds]) => sum + milliseconds, 0);
+  await until('time', async () => {
+    const [line] = await drawnPoints(page, 'loss');
+    return line.length === 60 && Math.abs(line.at(-1)[0] / total - 1) < 1e-9;
+  });
+  assert.ok(page.url().includes('by=time'), page.url());
+  const [byTime] = await drawnPoints(page, 'loss');
+  assert.deepEqual(
+    byTime.map(([, value]) => value),
+    (await training.stored(id)).map(([, value]) => value),
+  );
+  await page.getByLabel('x axis').selectOption('step');
+
+  const attemptLog = join(training.folder, 'attempts', `${id}-1`, 'log');
   await page.locator('.log').scrollIntoViewIfNeeded();
-  await until('the log', async () => (await page.locator('.log').textContent()).length > 20);
+  await until(
+    'the log',
+    async () => (await page.locator('.log').textContent()) === readFileSync(attemptLog, 'utf8'),
+  );
   const differing = await page.locator('.settings tr.differs th').allTextContents();
   assert.ok(differing.includes('placement') && differing.includes('layers'), `${differing}`);
   assert.ok(!differing.includes('final_norm'), 'what follows from others is no choice');
@@ -444,6 +496,40 @@ test('blocks, settings and log of a run that really trains', async () => {
     false,
     'nothing sticks out sideways',
   );
+  assert.deepEqual(page.faults, []);
+  await page.close();
+});
+
+test('over the time of training every run has its own step under the cursor', async () => {
+  const runs = [];
+  for (const [name, layers] of [
+    ['slow', 12],
+    ['fast', 1],
+  ]) {
+    runs.push(await training.submit(name, { layers, steps: 40 }));
+  }
+  for (const { id } of runs) await training.ended(id);
+  const page = await open(training, `#/compare?runs=${runs.map(({ id }) => id)}&by=time`);
+  await until('both', async () => {
+    const lines = await drawnPoints(page, 'loss');
+    return lines.length === 2 && lines.every((line) => line.length === 40);
+  });
+  // At a place where both have steps: of each the one that it was at by then.
+  const lines = await drawnPoints(page, 'loss');
+  const x = 0.9 * Math.min(...lines.map((line) => line.at(-1)[0]));
+  await putCursor(page, 'loss', x);
+  const digits = (value) => Number(value.toPrecision(3));
+  const around = lines.map((line) => {
+    const after = line.findIndex(([place]) => place > x);
+    return line.slice(Math.max(0, after - 2), after + 2).map(([, value]) => digits(value));
+  });
+  const cells = page.locator('.outcomes tbody tr');
+  await until('a value of each', async () => {
+    const seen = await cells.evaluateAll((rows) =>
+      rows.map((row) => Number(row.querySelector('.at-cursor').textContent || 'NaN')),
+    );
+    return seen.length === 2 && seen.every((value, run) => around[run].includes(value));
+  });
   assert.deepEqual(page.faults, []);
   await page.close();
 });

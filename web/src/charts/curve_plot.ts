@@ -13,6 +13,10 @@ export interface PlotEvents {
   unzoom(): void;
 }
 
+// The chart whose cursor was moved last: those beside it follow, each to a point of its own that is
+// near, and do not say where the cursor is.
+let leader: CurvePlot | undefined;
+
 export class CurvePlot {
   content: PlotContent = emptyContent;
   private plot: uPlot | undefined;
@@ -66,6 +70,7 @@ export class CurvePlot {
     if (!plot || last < first) return;
     const now = plot.cursor.idx ?? (by > 0 ? first - 1 : last + 1);
     const index = Math.min(last, Math.max(first, now + by));
+    leader = this;
     const left = plot.valToPos(xs[index] as number, 'x');
     const top = plot.cursor.top && plot.cursor.top >= 0 ? plot.cursor.top : 10;
     // Told to the other charts as well, which the types do not know of.
@@ -80,6 +85,7 @@ export class CurvePlot {
   }
 
   destroy(): void {
+    if (leader === this) leader = undefined;
     this.plot?.destroy();
     this.plot = undefined;
   }
@@ -105,7 +111,9 @@ export class CurvePlot {
       style: getComputedStyle(document.documentElement),
       content: () => this.content,
       indexAt: (line, index) => this.indexAt(line, index),
-      cursor: (index) => {
+      cursor: (index, isPointer) => {
+        if (isPointer) leader = this;
+        if (leader !== this) return;
         this.events.cursor(index === undefined ? undefined : this.content.xs[index]);
       },
       zoom: (from, to) => this.events.zoom(from, to),
