@@ -301,14 +301,15 @@ export async function seriousFaults(page) {
 
 /**
  * Pictures NAME_light.png, NAME_dark.png and NAME_phone.png of the page as it is, after which it is
- * light and wide again; throws if something sticks out sideways.
+ * light and wide again; throws if something sticks out sideways. `looks`: only these.
  */
-export async function takePictures(page, artefacts, name) {
+export async function takePictures(page, artefacts, name, looks = ['light', 'dark', 'phone']) {
   for (const [look, colorScheme, width] of [
     ['light', 'light', 1440],
     ['dark', 'dark', 1440],
     ['phone', 'light', 420],
   ]) {
+    if (!looks.includes(look)) continue;
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize({ width, height: 900 });
     await page.waitForTimeout(300); // a chart is drawn anew when its size has settled

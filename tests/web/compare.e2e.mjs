@@ -14,6 +14,7 @@ import {
   seriousFaults,
   svgElements,
   takeAway,
+  takePictures,
   timeCharts,
   until,
 } from './browser.mjs';
@@ -63,6 +64,7 @@ async function pictures(page, name) {
     await page.screenshot({ path: join(artefacts, `${name}_${colorScheme}.png`) });
     assert.deepEqual(await seriousFaults(page), [], `${name}, ${colorScheme}`);
   }
+  await takePictures(page, artefacts, name, ['phone']);
 }
 
 test('twenty runs are soon in one picture', async () => {
@@ -162,6 +164,23 @@ test('seeds are one line with a band, and two runs have a difference', async () 
     difference,
     difference.map(([step]) => [step, step - 4 / step]),
   );
+  // What each came to, and in which settings they differ.
+  const heads = await page.locator('.outcomes thead th').allTextContents();
+  const column = async (name) => {
+    const at = heads.findIndex((head) => head.trim() === name);
+    assert.ok(at > 0, `${name} in ${heads}`);
+    return page
+      .locator('.outcomes tbody tr')
+      .evaluateAll((rows, at) => rows.map((row) => row.children[at].textContent), at);
+  };
+  assert.deepEqual(await column('seed'), ['11', '12', '13']);
+  assert.ok(!heads.includes('layers'), 'which is the same in all');
+  assert.deepEqual(await column('final loss'), ['0.100', '40.0', '0.100']);
+  assert.deepEqual(await column('lowest loss'), ['0.100', '1.00', '0.100']);
+  assert.deepEqual(await column('largest grad norm'), ['2.00', '20.0', '2.00']);
+  assert.deepEqual(await column('final grad norm'), ['0.0500', '20.0', '0.0500']);
+  assert.deepEqual(await column('first bad step'), ['', '', '']);
+
   // Whose difference it is, is in what is taken away.
   const csv = await takeAway(page, 'difference in loss (linear)', 'CSV');
   const rows = csv.content.toString().trim().split('\n');
@@ -260,6 +279,36 @@ test('a sweep is a table over two settings whose cells lead to their runs', asyn
   await page.goBack();
   await until('the sweep', async () => (await cells.count()) === 6);
   assert.deepEqual(page.faults, []);
+  await page.close();
+});
+
+test('settings that have no column are told with their values', async () => {
+  const specs = [
+    { layers: 1, dModel: 8, heads: 2, vocabSize: 8, sequenceLength: 4, batchSize: 2 },
+    { layers: 2, dModel: 16, heads: 4, vocabSize: 16, sequenceLength: 8, batchSize: 4 },
+  ];
+  const runs = [];
+  for (const [index, spec] of specs.entries()) {
+    const more = { seed: 201 + index, learningRate: (index + 1) / 1000 };
+    runs.push(await server.submit(`differs ${index}`, { steps: 5, ...spec, ...more }));
+  }
+  for (const { id } of runs) await server.ended(id);
+  const page = await open(`#/compare?runs=${runs.map(({ id }) => id)}`);
+  const note = page.locator('.outcomes > p');
+  await until('the note', async () => /^Also differing: /.test(await note.textContent()));
+  const heads = await page.locator('.outcomes thead th').allTextContents();
+  const text = await note.textContent();
+  const told = [...text.matchAll(/(\w+) ([\w.-]+), ([\w.-]*\w)/g)].map(([, ...parts]) => parts);
+  const names = ['layers', 'd_model', 'heads', 'vocab_size', 'sequence_length', 'batch_size'];
+  for (const name of [...names, 'seed', 'learning_rate']) {
+    const inHeads = heads.includes(name);
+    const found = told.find(([one]) => one === name);
+    assert.ok(inHeads !== Boolean(found), `${name}: ${heads}; ${text}`);
+    if (name === 'seed' && found) assert.deepEqual(found, ['seed', '201', '202']);
+  }
+  assert.equal(told.length, 2);
+  const title = await page.locator('.outcomes tbody th').first().getAttribute('title');
+  for (const [name, value] of told) assert.ok(title.includes(`${name}: ${value}`), title);
   await page.close();
 });
 

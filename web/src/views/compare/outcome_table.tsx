@@ -36,10 +36,11 @@ export function OutcomeTable({ live, board, runs, groups }: Props) {
   const specs = runs.map((run) => run.effectiveSpec);
   // What follows from other settings would only repeat them.
   const given = settingNames(runs.map((run) => run.spec));
-  const differing = differingSettings(given, specs)
-    .map(({ name }) => name)
-    .filter((name) => !groups || name !== 'seed');
-  const settings = differing.slice(0, mostSettings);
+  const differing = differingSettings(given, specs).filter(
+    ({ name }) => !groups || name !== 'seed',
+  );
+  const settings = differing.slice(0, mostSettings).map(({ name }) => name);
+  const more = differing.slice(mostSettings);
   const rows: readonly SeedGroup[] =
     groups ?? runs.map((run) => ({ key: run.id ?? '', name: run.displayName ?? '', runs: [run] }));
   return (
@@ -67,18 +68,23 @@ export function OutcomeTable({ live, board, runs, groups }: Props) {
         </thead>
         <tbody>
           {sorted(rows).map((row) => (
-            <Row key={row.key} live={live} board={board} row={row} settings={settings} />
+            <Row key={row.key} live={live} board={board} {...{ row, settings, more }} />
           ))}
         </tbody>
       </table>
       <p class="secondary">
         {differing.length === 0 && runs.length > 1 && !groups ? 'All settings are the same. ' : ''}
-        {differing.length > settings.length
-          ? `Also differing: ${differing.slice(mostSettings).join(', ')}.`
-          : ''}
+        {more.length > 0 ? `Also differing: ${more.map(valuesText).join('; ')}.` : ''}
       </p>
     </section>
   );
+}
+
+// layers 2, 4, 8
+function valuesText({ name, values }: { name: string; values: readonly string[] }): string {
+  const all = [...new Set(values)];
+  const shown = all.slice(0, mostSettings).map((text) => text || 'none');
+  return `${name} ${shown.join(', ')}${all.length > shown.length ? ', …' : ''}`;
 }
 
 /** sort=final_loss or sort=-final_loss, the largest first; else in the order of the address. */
@@ -129,9 +135,11 @@ interface RowProps {
   board: Board;
   row: SeedGroup;
   settings: readonly string[];
+  /** Those that have no column. */
+  more: readonly { name: string }[];
 }
 
-function Row({ live, board, row, settings }: RowProps) {
+function Row({ live, board, row, settings, more }: RowProps) {
   const ids = row.runs.flatMap(({ id }) => id ?? []);
   const isSelected = ids.some((id) => selected.value.includes(id));
   const isDrawn = isSelected && !ids.every((id) => hidden.value.has(id));
@@ -139,6 +147,8 @@ function Row({ live, board, row, settings }: RowProps) {
   const look = first === undefined ? undefined : live.looks.value.get(first);
   const style = look && isDrawn ? ({ '--run': look.colour } as CSSProperties) : {};
   const [only] = row.runs;
+  const settingText = ({ name }: { name: string }) =>
+    `${name}: ${textOfSetting(only?.effectiveSpec, name)}`;
   // One that is not read yet is read; one that is here is only hidden.
   const pick = () => (isSelected ? toggleHidden(ids) : toggle(ids));
   const hover = (key: string | undefined) => {
@@ -162,7 +172,7 @@ function Row({ live, board, row, settings }: RowProps) {
           aria-label={`draw ${row.name}`}
         />
       </td>
-      <th scope="row" class="name" title={row.name}>
+      <th scope="row" class="name" title={[row.name, ...more.map(settingText)].join('\n')}>
         {row.runs.length === 1 && only?.id ? (
           <a href={addressOf('run', only.id)}>{row.name}</a>
         ) : (
