@@ -202,6 +202,11 @@ test('seeds are one line with a band, and two runs have a difference', async () 
   await sort.click();
   await until('as before', async () => (await names())[0] === 'seeds · seed 11');
 
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.getByRole('button', { name: 'copy link' }).click();
+  await page.getByText('the address of this view is copied').waitFor();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), page.url());
+
   await page.getByLabel('seeds as median with band').check();
   await until(
     'a band',

@@ -331,6 +331,7 @@ test('a run is paused, resumed and cancelled from its page', async () => {
     async () => (await log.textContent()) === 'the first one <b>says</b>\nso\n',
   );
   assert.equal(await log.locator('b').count(), 0);
+  assert.ok(page.url().includes('log=1'), 'the address says which');
   await press('probe');
   await until('a probe', async () =>
     Object.hasOwn((await scripted.api('GET', `/runs/${id}/series?names=log_z`)).columns, 'log_z'),
@@ -479,6 +480,11 @@ test('blocks, settings and log of a run that really trains', async () => {
   const differing = await page.locator('.settings tr.differs th').allTextContents();
   assert.ok(differing.includes('placement') && differing.includes('layers'), `${differing}`);
   assert.ok(!differing.includes('final_norm'), 'what follows from others is no choice');
+  await page.getByRole('button', { name: 'show all', exact: true }).click();
+  await until('all of them', async () => page.url().includes('settings=all'));
+  const all = await page.locator('.settings tbody th').allTextContents();
+  assert.ok(all.includes('weight_decay') && all.length > differing.length, `${all}`);
+  await page.getByRole('button', { name: 'show what differs' }).click();
   assert.equal(await page.locator('.head h1').textContent(), 'small <b>model</b>');
   for (const colorScheme of ['light', 'dark']) {
     await page.emulateMedia({ colorScheme });
@@ -510,9 +516,17 @@ test('over the time of training every run has its own step under the cursor', as
   }
   for (const { id } of runs) await training.ended(id);
   const page = await open(training, `#/compare?runs=${runs.map(({ id }) => id)}&by=time`);
+  const totals = await Promise.all(
+    runs.map(async ({ id }) =>
+      (await training.stored(id, 'step_milliseconds')).reduce((sum, [, took]) => sum + took, 0),
+    ),
+  );
   await until('both', async () => {
     const lines = await drawnPoints(page, 'loss');
-    return lines.length === 2 && lines.every((line) => line.length === 40);
+    const isWhole = (line, run) => Math.abs(line.at(-1)[0] / totals[run] - 1) < 1e-9;
+    return (
+      lines.length === 2 && lines.every((line, run) => line.length === 40 && isWhole(line, run))
+    );
   });
   // At a place where both have steps: of each the one that it was at by then.
   const lines = await drawnPoints(page, 'loss');
@@ -524,11 +538,15 @@ test('over the time of training every run has its own step under the cursor', as
     return line.slice(Math.max(0, after - 2), after + 2).map(([, value]) => digits(value));
   });
   const cells = page.locator('.outcomes tbody tr');
+  let told;
   await until('a value of each', async () => {
     const seen = await cells.evaluateAll((rows) =>
       rows.map((row) => Number(row.querySelector('.at-cursor').textContent || 'NaN')),
     );
+    told = { x, seen, around };
     return seen.length === 2 && seen.every((value, run) => around[run].includes(value));
+  }).catch((error) => {
+    throw new Error(`${error.message}: ${JSON.stringify(told)}`);
   });
   assert.deepEqual(page.faults, []);
   await page.close();

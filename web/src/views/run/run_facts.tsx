@@ -1,5 +1,4 @@
 // Numbers about a run, its settings beside the defaults, and its attempts.
-import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import {
   formatBytes,
@@ -12,6 +11,7 @@ import { settingRows } from '../../format/settings';
 import type { RunJson } from '../../gen/normlab/v1/run_pb';
 import { abandonedParts } from '../../state/lineage';
 import type { Live } from '../../state/live';
+import { address, setQuery } from '../../state/router';
 import { TimeText } from '../shared/quantity';
 
 /** Name, text, unit of what is known. */
@@ -70,21 +70,20 @@ export function Facts({ run }: { run: RunJson }) {
   );
 }
 
-const showAll = signal(false);
-
 export function Settings({ live, run }: { live: Live; run: RunJson }) {
   useEffect(() => live.needSettings(), [live]);
+  const showAll = address.value.query.settings === 'all';
   const rows = settingRows(live.settings.value, run.spec, run.effectiveSpec);
   const differing = rows.filter(({ differs }) => differs);
-  const shown = showAll.value ? rows.filter(({ value }) => value !== '') : differing;
+  const shown = showAll ? rows.filter(({ value }) => value !== '') : differing;
   return (
     <>
       <p class="secondary">
         {differing.length === 0
           ? 'all as the defaults'
           : `${formatCount(differing.length)} ${differing.length === 1 ? 'differs' : 'differ'} from the defaults`}{' '}
-        <button type="button" onClick={() => (showAll.value = !showAll.value)}>
-          {showAll.value ? 'show what differs' : 'show all'}
+        <button type="button" onClick={() => setQuery({ settings: showAll ? undefined : 'all' })}>
+          {showAll ? 'show what differs' : 'show all'}
         </button>
       </p>
       {shown.length > 0 ? (
