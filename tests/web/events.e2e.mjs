@@ -5,9 +5,11 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { after, before } from 'node:test';
 import {
+  cursorNote,
   drawnExtent,
   drawnPoints,
   openBrowser,
+  putCursor,
   seeCharts,
   seriousFaults,
   until,
@@ -178,6 +180,37 @@ test('a profile marks what it has no place for, and counts it', async (t) => {
     'deep, block 4: ∞',
   ]);
   await profile.screenshot({ path: join(artefacts, 'profile_marks.png') });
+});
+
+test('over the time of training every run has its own step under the cursor', async (t) => {
+  const { fake, page, runs } = await open(t, 2);
+  const steps = Array.from({ length: 20 }, (_, index) => index + 1);
+  for (const [index, milliseconds] of [10, 2].entries()) {
+    runs[index].points.step_milliseconds = { steps, values: steps.map(() => milliseconds) };
+  }
+  await page.evaluate((ids) => {
+    location.hash = `#/compare?runs=${ids}&by=time`;
+  }, runs.map((one) => one.run.id).join());
+  await until('both', async () => {
+    const ends = (await drawnPoints(page, 'loss')).map((line) => line.at(-1)?.[0]);
+    return ends.join() === '200,40';
+  });
+  // At 24 ms the second run is at step 12. The difference of both has no point there, and its own
+  // cursor goes to step 2 of the first, at 20 ms; also when all are drawn anew.
+  await putCursor(page, 'loss', 24);
+  const rows = page.locator('.outcomes tbody tr');
+  const seen = () =>
+    rows.evaluateAll((all) => all.map((row) => row.querySelector('.at-cursor').textContent));
+  await until('a value of each', async () => (await seen()).join() === '0.500,0.0833');
+  const more = { loss: { steps: [21], values: [1] } };
+  fake.publish('points', { run: runs[1].run.id, attempt: 1, columns: more });
+  await until('a new point', async () => (await note(page)) === '41 of 41 points in 2 runs');
+  assert.equal((await seen()).join(), '0.500,0.0833');
+  assert.equal(
+    (await cursorNote(page, 'loss', 'step 12')).replaceAll(/[\u2068\u2069]/g, ''),
+    '0.500 (run 1, step 2), 0.0833 (run 2, step 12)',
+  );
+  assert.deepEqual(page.faults, []);
 });
 
 test('a page without its server says what to do, until it is back', async (t) => {

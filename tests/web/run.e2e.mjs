@@ -506,52 +506,6 @@ test('blocks, settings and log of a run that really trains', async () => {
   await page.close();
 });
 
-test('over the time of training every run has its own step under the cursor', async () => {
-  const runs = [];
-  for (const [name, layers] of [
-    ['slow', 12],
-    ['fast', 1],
-  ]) {
-    runs.push(await training.submit(name, { layers, steps: 40 }));
-  }
-  for (const { id } of runs) await training.ended(id);
-  const page = await open(training, `#/compare?runs=${runs.map(({ id }) => id)}&by=time`);
-  const totals = await Promise.all(
-    runs.map(async ({ id }) =>
-      (await training.stored(id, 'step_milliseconds')).reduce((sum, [, took]) => sum + took, 0),
-    ),
-  );
-  await until('both', async () => {
-    const lines = await drawnPoints(page, 'loss');
-    const isWhole = (line, run) => Math.abs(line.at(-1)[0] / totals[run] - 1) < 1e-9;
-    return (
-      lines.length === 2 && lines.every((line, run) => line.length === 40 && isWhole(line, run))
-    );
-  });
-  // At a place where both have steps: of each the one that it was at by then.
-  const lines = await drawnPoints(page, 'loss');
-  const x = 0.9 * Math.min(...lines.map((line) => line.at(-1)[0]));
-  await putCursor(page, 'loss', x);
-  const digits = (value) => Number(value.toPrecision(3));
-  const around = lines.map((line) => {
-    const after = line.findIndex(([place]) => place > x);
-    return line.slice(Math.max(0, after - 2), after + 2).map(([, value]) => digits(value));
-  });
-  const cells = page.locator('.outcomes tbody tr');
-  let told;
-  await until('a value of each', async () => {
-    const seen = await cells.evaluateAll((rows) =>
-      rows.map((row) => Number(row.querySelector('.at-cursor').textContent || 'NaN')),
-    );
-    told = { x, seen, around };
-    return seen.length === 2 && seen.every((value, run) => around[run].includes(value));
-  }).catch((error) => {
-    throw new Error(`${error.message}: ${JSON.stringify(told)}`);
-  });
-  assert.deepEqual(page.faults, []);
-  await page.close();
-});
-
 test('a run that is not there says so', async () => {
   const page = await open(scripted, '#/runs/01JZZZZZZZZZZZZZZZZZZZZZZZ');
   await page.getByRole('alert').filter({ hasText: 'There is no run' }).waitFor();
