@@ -14,7 +14,10 @@ if(NORMLAB_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 find_program(NORMLAB_MOLD mold)
 if(NORMLAB_MOLD)
-  add_link_options(-fuse-ld=mold)
+  # Before 2.4 it may begin what is made read-only (RELRO) on a page that is not mapped, and then the
+  # program does not start: "cannot apply additional memory protection" (its issue 1151). Not so when
+  # code has pages of its own.
+  add_link_options(-fuse-ld=mold -Wl,-z,separate-code)
 endif()
 
 # NORMLAB_SANITIZE: the first fault ends the program. Debian's gRPC, protobuf, Abseil and SQLite are

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Sets up, builds, and runs every test.
-#   --sanitize  then builds the server with AddressSanitizer and UndefinedBehaviorSanitizer, and with
-#               ThreadSanitizer, and runs its unit tests again
-#   --full      also those tests that take long (see CONTRIBUTING.md)
+# Sets up, builds, and runs every test; then builds the server with AddressSanitizer and
+# UndefinedBehaviorSanitizer, and with ThreadSanitizer, and runs its unit tests again.
+#   --no-sanitize  leaves the sanitizers out
+#   --full         also those tests that take long (see CONTRIBUTING.md)
 # Further arguments go to ctest and leave the sanitizers out: bash deploy/test.sh -R storage
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 exclude=(-LE full)
-sanitizers=()
+sanitizers=(asan tsan)
 while [ $# -gt 0 ]; do
   case $1 in
     --full) exclude=() ;;
-    --sanitize) sanitizers=(asan tsan) ;;
+    --no-sanitize) sanitizers=() ;;
     *) break ;;
   esac
   shift

@@ -4,8 +4,9 @@
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import test, { after, before } from 'node:test';
-import { drawnExtent, openBrowser, seriousFaults, takePictures, until } from './browser.mjs';
+import test from 'node:test';
+import { drawnExtent, takePictures, until } from './browser.mjs';
+import { openFor } from './opened.mjs';
 import { RealServer } from './real_server.mjs';
 
 const [artefacts] = process.argv.slice(2);
@@ -18,22 +19,13 @@ const colours = {
   'Post-Norm · 120-step warmup': '#138a72',
 };
 
-let browser;
 const server = new RealServer();
 const api = (...call) => server.api(...call);
 
-before(async () => {
-  await server.start();
-  browser = await openBrowser();
-});
-
-after(async () => {
-  await browser?.close();
-  await server.end();
-});
+const opened = openFor(server);
 
 test('the article is seen to train', async () => {
-  const page = await browser.newPage();
+  const page = await opened.browser.newPage();
   await page.goto(server.loginAddress());
   await page.getByText('No runs yet').waitFor();
   assert.ok(!page.url().includes('code='), 'the login code is gone from the address');
@@ -82,11 +74,7 @@ test('the article is seen to train', async () => {
       assert.ok(share > 0.8, `${name}, ${series}: drawn over ${share} of the canvas`);
     }
   }
-  for (const colorScheme of ['light', 'dark']) {
-    await page.emulateMedia({ colorScheme });
-    await page.waitForTimeout(300);
-    await page.screenshot({ path: join(artefacts, `article_${colorScheme}.png`) });
-  }
+  await takePictures(page, artefacts, 'article');
 
   // The experiment has what was published beside what came out here.
   await page.evaluate((id) => {
@@ -123,17 +111,10 @@ test('the article is seen to train', async () => {
     }
   }
   await until('profiles', async () => (await page.locator('[data-profile] circle').count()) === 36);
-  for (const colorScheme of ['light', 'dark']) {
-    await page.emulateMedia({ colorScheme });
-    await page.setViewportSize({ width: 1440, height: 1700 });
-    await page.waitForTimeout(400);
-    await page.screenshot({ path: join(artefacts, `experiment_${colorScheme}.png`) });
-    assert.deepEqual(await seriousFaults(page), [], colorScheme);
-  }
-  await takePictures(page, artefacts, 'experiment', ['phone']);
+  await takePictures(page, artefacts, 'experiment', { height: 1700 });
 
   // A shared address shows the same: one run alone, in a new tab.
-  const other = await browser.newPage();
+  const other = await opened.browser.newPage();
   await other.goto(`${page.url().split('#')[0]}#/runs?sel=${first.id}`);
   const alone = other.locator('[data-series="gradient_norm"] .points');
   await until('one run', async () => (await alone.textContent()).includes('180 of 180 points'));

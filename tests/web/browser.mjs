@@ -301,25 +301,28 @@ export async function seriousFaults(page) {
 
 /**
  * Pictures NAME_light.png, NAME_dark.png and NAME_phone.png of the page as it is, after which it is
- * light and wide again; throws if something sticks out sideways. `looks`: only these.
+ * light and wide again; throws if something sticks out sideways, or if axe finds a serious fault.
+ * `height`: of the window, in CSS pixels.
  */
-export async function takePictures(page, artefacts, name, looks = ['light', 'dark', 'phone']) {
+export async function takePictures(page, artefacts, name, { height = 900 } = {}) {
+  const problems = [];
   for (const [look, colorScheme, width] of [
     ['light', 'light', 1440],
     ['dark', 'dark', 1440],
-    ['phone', 'light', 420],
+    ['phone', 'light', 390],
   ]) {
-    if (!looks.includes(look)) continue;
     await page.emulateMedia({ colorScheme });
-    await page.setViewportSize({ width, height: 900 });
-    await page.waitForTimeout(300); // a chart is drawn anew when its size has settled
+    await page.setViewportSize({ width, height });
+    await page.waitForTimeout(400); // a chart is drawn anew when its size has settled
     await page.screenshot({ path: join(artefacts, `${name}_${look}.png`) });
     if (await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)) {
-      throw new Error(`${name} ${look}: something sticks out sideways`);
+      problems.push(`${look}: something sticks out sideways`);
     }
+    problems.push(...(await seriousFaults(page)).map((fault) => `${look}: ${fault}`));
   }
   await page.emulateMedia({ colorScheme: 'light' });
   await page.setViewportSize({ width: 1440, height: 900 });
+  if (problems.length > 0) throw new Error(`${name}: ${problems.join('\n')}`);
 }
 
 /** Waits until `look` gives something true, at most `seconds`; says what it saw last if not. */

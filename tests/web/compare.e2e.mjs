@@ -5,19 +5,9 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import test, { after, before } from 'node:test';
-import {
-  drawnPoints,
-  openBrowser,
-  pngPixels,
-  seeCharts,
-  seriousFaults,
-  svgElements,
-  takeAway,
-  takePictures,
-  timeCharts,
-  until,
-} from './browser.mjs';
+import test from 'node:test';
+import { drawnPoints, pngPixels, svgElements, takeAway, takePictures, until } from './browser.mjs';
+import { openFor, show } from './opened.mjs';
 import { RealServer } from './real_server.mjs';
 
 const [artefacts, longSteps = '10000', bound] = process.argv.slice(2);
@@ -30,42 +20,13 @@ const server = new RealServer({
   scriptBySeed: { 2: 'steps_per_second=20', 12: 'value=step' },
   options: ['--cpu-slots', '3'],
 });
-let browser;
-before(async () => {
-  await server.start();
-  browser = await openBrowser({ acceptDownloads: true });
-});
-after(async () => {
-  await browser?.close();
-  await server.end();
-});
+const opened = openFor(server, { acceptDownloads: true });
 
-async function open(hash) {
-  const page = await browser.newPage();
-  await seeCharts(page);
-  await timeCharts(page);
-  await page.goto(server.loginAddress());
-  await page.locator('.connection.live').waitFor();
-  await go(page, hash);
-  return page;
-}
-const go = (page, hash) =>
-  page.evaluate((to) => {
-    location.hash = to;
-  }, hash);
+const open = opened.page;
 const corner = (page, series = 'loss') =>
   page.locator(`[data-series="${series}"] .points`).textContent();
 
-async function pictures(page, name) {
-  for (const colorScheme of ['light', 'dark']) {
-    await page.emulateMedia({ colorScheme });
-    await page.setViewportSize({ width: 1440, height: 1500 });
-    await page.waitForTimeout(400);
-    await page.screenshot({ path: join(artefacts, `${name}_${colorScheme}.png`) });
-    assert.deepEqual(await seriousFaults(page), [], `${name}, ${colorScheme}`);
-  }
-  await takePictures(page, artefacts, name, ['phone']);
-}
+const pictures = (page, name) => takePictures(page, artefacts, name, { height: 1500 });
 
 test('twenty runs are soon in one picture', async () => {
   const ids = [];
@@ -76,7 +37,7 @@ test('twenty runs are soon in one picture', async () => {
     await until('its end', async () => (await server.api('GET', `/runs/${id}`)).endTime, 120);
   }
   const page = await open('#/runs');
-  await go(page, `#/compare?runs=${ids}`);
+  await show(page, `#/compare?runs=${ids}`);
   await page.reload();
   await until('twenty curves', async () => (await drawnPoints(page, 'loss')).length === 20);
   const total = new Intl.NumberFormat('en-US').format(steps);

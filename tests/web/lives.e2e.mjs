@@ -1,10 +1,11 @@
 // Runs that are tried again, archived and deleted at the real server while a page looks on:
 //   NORMLABD=… NORMLAB=… node lives.e2e.mjs ARTEFACTS
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import test, { after, before } from 'node:test';
-import { drawnPoints, openBrowser, seeCharts, until } from './browser.mjs';
+import test, { before } from 'node:test';
+import { drawnPoints, until } from './browser.mjs';
+import { openFor, show } from './opened.mjs';
 import { RealServer } from './real_server.mjs';
 
 const [artefacts] = process.argv.slice(2);
@@ -14,25 +15,14 @@ const server = new RealServer({
   script: 'steps_per_second=0',
   scriptBySeed: { 2: 'steps_per_second=20' },
 });
-let browser;
+const opened = openFor(server);
 let page;
 before(async () => {
-  await server.start();
-  browser = await openBrowser();
-  page = await browser.newPage();
-  await seeCharts(page);
-  await page.goto(server.loginAddress());
-  await page.locator('.connection.live').waitFor();
-});
-after(async () => {
-  await browser?.close();
-  await server.end();
+  page = await opened.page('#/runs');
 });
 
 function draw(...ids) {
-  return page.evaluate((sel) => {
-    location.hash = `#/runs?sel=${sel}`;
-  }, ids.join());
+  return show(page, `#/runs?sel=${ids}`);
 }
 
 const names = () => page.locator('tr.run .name').allTextContents();
@@ -47,10 +37,7 @@ test('a run that failed and is tried again grows on, and what it left behind is 
   await draw(id);
   const drawn = async () => drawnPoints(page, 'loss');
   await until('26 points', async () => ((await drawn())[0] ?? []).length >= 26);
-  const { trainer_pid: trainer } = JSON.parse(
-    readFileSync(join(server.folder, 'attempts', `${id}-1`, 'shepherd.json'), 'utf8'),
-  );
-  process.kill(trainer, 'SIGKILL');
+  process.kill(server.trainerOf(id), 'SIGKILL');
   const failed = await server.ended(id);
   assert.equal(failed.state, 'STATE_FAILED');
   await page.locator('tr.run .state.failed').waitFor();

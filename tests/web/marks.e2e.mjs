@@ -3,8 +3,9 @@
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import test, { after, before } from 'node:test';
-import { drawnPoints, markAt, openBrowser, putCursor, seeCharts, until } from './browser.mjs';
+import test from 'node:test';
+import { drawnPoints, markAt, putCursor, seeCharts, until } from './browser.mjs';
+import { openFor } from './opened.mjs';
 import { RealServer } from './real_server.mjs';
 
 const [artefacts] = process.argv.slice(2);
@@ -27,15 +28,7 @@ const server = new RealServer({
     `zero_at=${special.zero},negative_at=${special.negative}`,
 });
 
-let browser;
-before(async () => {
-  await server.start();
-  browser = await openBrowser();
-});
-after(async () => {
-  await browser?.close();
-  await server.end();
-});
+const opened = openFor(server);
 
 /** Puts the cursor of a chart at a step, and returns what is written below it. */
 async function hover(page, series, step) {
@@ -50,7 +43,7 @@ async function hover(page, series, step) {
 test('what a log axis has no place for looks different and says what it is', async () => {
   const run = await server.submit('four things', { steps, stopOnNonFinite: false });
   await server.ended(run.id);
-  const page = await browser.newPage();
+  const page = await opened.browser.newPage();
   await seeCharts(page);
   await page.goto(server.loginAddress());
   const corner = page.locator('[data-series="loss"] .points');

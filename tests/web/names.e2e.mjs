@@ -3,8 +3,9 @@
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import test, { after, before } from 'node:test';
-import { drawnPoints, openBrowser, seeCharts, until } from './browser.mjs';
+import test from 'node:test';
+import { drawnPoints, seeCharts, until } from './browser.mjs';
+import { openFor } from './opened.mjs';
 import { RealServer } from './real_server.mjs';
 
 const [artefacts] = process.argv.slice(2);
@@ -29,15 +30,7 @@ const hostile = [
 
 // One step is not finite, so that the chart has something to say about each run, with its name.
 const server = new RealServer({ script: 'nan_at=2' });
-let browser;
-before(async () => {
-  await server.start();
-  browser = await openBrowser();
-});
-after(async () => {
-  await browser?.close();
-  await server.end();
-});
+const opened = openFor(server);
 
 test('names with line ends, or longer than 300 bytes, are refused by name of the field', async () => {
   for (const name of ['two\nlines', 'a\rb', 'tab\there', 'nul\0', 'W'.repeat(301)]) {
@@ -57,7 +50,7 @@ test('no name becomes markup, breaks the layout or is changed', async () => {
   }
   for (const id of ids.keys()) await server.ended(id);
 
-  const page = await browser.newPage();
+  const page = await opened.browser.newPage();
   await seeCharts(page);
   await page.addInitScript(() => {
     window.violations = [];

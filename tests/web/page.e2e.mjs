@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { after, before } from 'node:test';
-import { drawnExtent, openBrowser, until } from './browser.mjs';
+import { drawnExtent, openBrowser, takePictures, until } from './browser.mjs';
 import { articleRuns, FakeServer, scriptedRun } from './fake_server.mjs';
 
 const [dist, artefacts] = process.argv.slice(2);
@@ -200,19 +200,5 @@ test('every look is kept as a picture', async (t) => {
   await page.goto(address);
   await page.getByText('Pre-Norm · no warmup').waitFor();
   await fake.train(runs.slice(0, 2));
-  for (const [name, colorScheme, width] of [
-    ['light', 'light', 1440],
-    ['dark', 'dark', 1440],
-    ['phone', 'light', 420],
-  ]) {
-    await page.emulateMedia({ colorScheme });
-    await page.setViewportSize({ width, height: 900 });
-    await page.waitForTimeout(300);
-    await page.screenshot({ path: join(artefacts, `runs_${name}.png`) });
-    assert.equal(
-      await page.evaluate(() => document.documentElement.scrollWidth > innerWidth),
-      false,
-      `${name}: nothing sticks out sideways`,
-    );
-  }
+  await takePictures(page, artefacts, 'runs');
 });

@@ -2,36 +2,31 @@
 // ARTEFACTS
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
-import test, { after, before } from 'node:test';
+import test, { before } from 'node:test';
 import { openBrowser, seriousFaults, takePictures, until } from './browser.mjs';
+import { openFor } from './opened.mjs';
 import { RealServer, tiny } from './real_server.mjs';
 
 const [artefacts] = process.argv.slice(2);
 mkdirSync(artefacts, { recursive: true });
 
-const gpus = (used, busy) =>
-  `gpu GPU-1111 81920 ${used} ${busy} NVIDIA H100 80GB\nprocess 4194000 2048\n` +
+/** `mine`: a line for a process of a run on the first GPU. */
+const gpus = (used, busy, mine = '') =>
+  `gpu GPU-1111 81920 ${used} ${busy} NVIDIA H100 80GB\nprocess 4194000 2048\n${mine}` +
   'gpu GPU-2222 81920 79000 99 NVIDIA H100 80GB\nprocess 4194001 78000\n';
 const server = new RealServer({
-  script: 'steps_per_second=20',
+  script: 'steps_per_second=20,gpus=1',
+  scriptBySeed: { 66: 'exit_at=3' },
   options: ['--cpu-slots', '1'],
   gpus: gpus(2048, 3),
 });
-let browser;
+const opened = openFor(server);
 let page;
 let ada;
 before(async () => {
-  await server.start();
+  page = await opened.page('#/runs');
   ada = (await server.api('POST', '/users', { name: 'ada', role: 'member' })).token;
-  browser = await openBrowser();
-  page = await browser.newPage();
-  await page.goto(server.loginAddress());
-  await page.locator('.connection.live').waitFor();
   await page.getByRole('link', { name: 'Queue' }).click();
-});
-after(async () => {
-  await browser?.close();
-  await server.end();
 });
 
 const waiting = () => page.locator('table.waiting tbody .run-name').allTextContents();
@@ -151,10 +146,83 @@ test('a device is drained with a reason, and put back', async () => {
   await until('why', async () =>
     /fan is <b>broken<\/b>/.test(await device('gpu:0').locator('.reason').textContent()),
   );
-  await takePictures(page, artefacts, 'queue');
   assert.deepEqual(await seriousFaults(page), []);
   await device('gpu:0').getByRole('button', { name: 'put back' }).click();
   await until('it back', async () => (await device('gpu:0').locator('.reason').count()) === 0);
+  assert.deepEqual(page.faults, []);
+});
+
+test('every reason to wait is on the page, in the words of the server', async () => {
+  const onGpu = { device: 'gpu:0', resources: { gpuMemoryBytes: String(2 * 2 ** 30) } };
+  const adas = (displayName) =>
+    server.api('POST', '/runs', { displayName, spec: { ...tiny, steps: 100_000 }, ...onGpu }, ada);
+  await server.api('PATCH', '/users/ada', { limits: { running: 1 } });
+  const trains = await adas('trains');
+  await device('gpu:0').getByText('trains').waitFor();
+  await adas('limited');
+  await server.submit('held', { steps: 10 }, { ...cpu, held: true });
+  await server.submit('follows', { steps: 10 }, { ...cpu, after: [{ run: trains.id }] });
+  await server.submit('no room', { steps: 10 }, { device: 'gpu:1' });
+  await server.submit('fails', { steps: 10, seed: 66, retries: 3 }, onGpu);
+  // What is said beside the time, for each cause that lasts; "starts next" is over at once.
+  const wanted = {
+    held: /^held$/,
+    follows: /^waits for run trains to end$/,
+    fails: /^tried again$/,
+    limited: /^ada already runs 1 of at most 1$/,
+    'no room': /^no device: .*gpu:1.*use/,
+    one: /^waits for run holder on cpu:0$/,
+    three: /^waits its turn behind \d+ runs? of higher priority$/,
+  };
+  for (const [name, words] of Object.entries(wanted)) {
+    const reason = () => entry(name).locator('.reason').textContent();
+    await until(`why ${name} waits`, async () => words.test(await reason())).catch(async (error) =>
+      assert.fail(`${error.message}: ${await reason()}`),
+    );
+  }
+  for (const name of ['limited', 'held', 'follows', 'no room', 'fails']) {
+    const { runs } = await server.api('GET', `/runs?filter=name="${name}"`);
+    await server.api('POST', `/runs/${runs[0].id}:cancel`, {});
+  }
+  await server.api('POST', `/runs/${trains.id}:cancel`, {});
+  await server.ended(trains.id);
+});
+
+test('a GPU whose memory did not come back is in quarantine, until somebody puts it back', async () => {
+  const memory = { gpuMemoryBytes: String(50 * 2 ** 30) };
+  const run = await server.submit(
+    'left <b>some</b>',
+    { steps: 100_000 },
+    { device: 'gpu:0', resources: memory },
+  );
+  const holder = device('gpu:0').locator('.holder', { hasText: 'left <b>some</b>' });
+  await holder.locator('.state.running').waitFor();
+  server.setGpus(gpus(42_048, 50, `process ${server.trainerOf(run.id)} 40000\n`));
+  await device('gpu:0').getByText('41.1 GiB of 80.0 GiB').waitFor();
+  await server.api('POST', `/runs/${run.id}:cancel`, {});
+  await server.ended(run.id);
+  server.setGpus(gpus(42_048, 50)); // its process has gone, the memory has not
+  const reason = device('gpu:0').locator('.reason');
+  await until('why', async () => (await reason.count()) === 1);
+  assert.equal(
+    await reason.textContent(),
+    'takes no runs: quarantined: 40000 MiB were still in use by no process after run ' +
+      'left <b>some</b> had ended; when all is well there: normlab devices --enable gpu:0',
+  );
+  await server.submit('next one', { steps: 100_000 }, { device: 'gpu:0', resources: memory });
+  await until('why it waits', async () =>
+    /^no device: .*quarantined: 40000 MiB/.test(
+      await entry('next one').locator('.reason').textContent(),
+    ),
+  );
+  await takePictures(page, artefacts, 'queue');
+  // Who puts back what is out of use for another reason is told so.
+  await device('gpu:1').getByRole('button', { name: 'put back' }).click();
+  await page.locator('.said', { hasText: 'gpu:1 still takes no runs: others' }).waitFor();
+  await device('gpu:0').getByRole('button', { name: 'put back' }).click();
+  await until('it back', async () => (await reason.count()) === 0);
+  await device('gpu:0').getByText('next one').waitFor();
+  assert.equal(await entry('next one').count(), 0);
   assert.deepEqual(page.faults, []);
 });
 

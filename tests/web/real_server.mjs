@@ -112,15 +112,25 @@ export class RealServer {
   /** Ends the server, and the trainers that it has started. */
   async end() {
     if (this.#process?.exitCode !== null || this.#process.signalCode !== null) await this.start();
-    const { runs = [] } = await this.api('GET', '/runs?page_size=1000');
-    for (const run of runs) {
-      if (run.endTime) continue;
+    for (const run of await this.#allRuns()) {
+      if (run.endTime || run.held) continue; // what is held trains nothing
       // It may have ended by itself just now.
       await this.request('POST', `/runs/${run.id}:cancel`, {});
       await this.ended(run.id);
     }
     await this.kill('SIGTERM');
     rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  async #allRuns() {
+    const all = [];
+    let token = '';
+    do {
+      const page = await this.api('GET', `/runs?page_size=1000&page_token=${token}`);
+      all.push(...(page.runs ?? []));
+      token = encodeURIComponent(page.nextPageToken ?? '');
+    } while (token !== '');
+    return all;
   }
 
   request(method, path, body, base = '/api/v1', token = this.endpoint.token) {
@@ -153,6 +163,12 @@ export class RealServer {
       const run = await this.api('GET', `/runs/${id}`);
       return run.endTime && run;
     });
+  }
+
+  /** Process id of the trainer of a run's first attempt, once it trains. */
+  trainerOf(id) {
+    const path = join(this.folder, 'attempts', `${id}-1`, 'shepherd.json');
+    return JSON.parse(readFileSync(path, 'utf8')).trainer_pid;
   }
 
   /** [step, value] of each point stored, as numbers. */

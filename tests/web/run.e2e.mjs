@@ -5,20 +5,18 @@
 import assert from 'node:assert/strict';
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import test, { after, before } from 'node:test';
+import test from 'node:test';
 import {
   cursorNote,
   drawnPoints,
-  openBrowser,
   pngPixels,
   putCursor,
-  seeCharts,
-  seriousFaults,
   svgElements,
   takeAway,
-  timeCharts,
+  takePictures,
   until,
 } from './browser.mjs';
+import { openFor, show } from './opened.mjs';
 import { RealServer } from './real_server.mjs';
 
 const [artefacts, longSteps = '1000000', bound] = process.argv.slice(2);
@@ -31,34 +29,10 @@ const scripted = new RealServer({
   scriptBySeed: { 2: 'steps_per_second=20', 3: 'steps_per_second=500,nan_at=40' },
 });
 const training = new RealServer();
-let browser;
-before(async () => {
-  await Promise.all([scripted.start(), training.start()]);
-  browser = await openBrowser({ acceptDownloads: true });
-});
-after(async () => {
-  await browser?.close();
-  await Promise.all([scripted.end(), training.end()]);
-});
-
-/** A page that is logged in at a server, showing `hash`; not loaded anew. */
-async function open(server, hash) {
-  const page = await browser.newPage();
-  await seeCharts(page);
-  await timeCharts(page);
-  await page.goto(server.loginAddress());
-  await page.locator('.connection.live').waitFor();
-  await page.evaluate((to) => {
-    location.hash = to;
-  }, hash);
-  return page;
-}
+const opened = openFor([scripted, training], { acceptDownloads: true });
+const open = (server, hash) => opened.page(hash, server);
 const corner = (page, series = 'loss') =>
   page.locator(`[data-series="${series}"] .points`).textContent();
-const go = (page, hash) =>
-  page.evaluate((to) => {
-    location.hash = to;
-  }, hash);
 /** Whether there is a ring around a point of the chart of the loss, by the pixels on its circle. */
 const ringAt = (page, x, y) =>
   page.evaluate(
@@ -82,7 +56,7 @@ test('a long run is soon there, with its spike, and a zoom has every point', asy
   const { id } = await scripted.submit('long', { steps });
   await until('its end', async () => (await scripted.api('GET', `/runs/${id}`)).endTime, 240);
   const page = await open(scripted, '#/runs');
-  await go(page, `#/runs/${id}`);
+  await show(page, `#/runs/${id}`);
   // From an address typed in: nothing of it is here yet.
   await page.reload();
   const total = new Intl.NumberFormat('en-US').format(steps);
@@ -125,7 +99,7 @@ test('a long run is soon there, with its spike, and a zoom has every point', asy
   assert.equal(all.content.toString().trim().split('\n').length, 1 + line.length);
 
   const from = spike - 40;
-  await go(page, `#/runs/${id}?x=${from}..${from + 99}`);
+  await show(page, `#/runs/${id}?x=${from}..${from + 99}`);
   await until('every point', async () => (await corner(page)) === '100 of 100 points');
   await until(
     'their line',
@@ -158,7 +132,7 @@ test('a long run is soon there, with its spike, and a zoom has every point', asy
     columns.loss.steps.map((step, index) => `long,${step},${columns.loss.values[index]}`),
   );
   await page.screenshot({ path: join(artefacts, 'run_zoomed.png') });
-  await go(page, `#/compare?runs=${id}&x=${from}..${from + 99}`);
+  await show(page, `#/compare?runs=${id}&x=${from}..${from + 99}`);
   await until('every point', async () => (await corner(page)) === '100 of 100 points');
   await putCursor(page, 'loss', spike - 1);
   const cell = page.locator('.outcomes tbody td.at-cursor').first();
@@ -209,7 +183,7 @@ test('charts are zoomed by dragging, moved in by keys, and leave the wheel to th
   await until('as before', async () => Math.abs(zoomNow()[0] - from) <= 2);
   await page.keyboard.press('Escape');
   await until('all of it', async () => !page.url().includes('x='));
-  await go(page, `#/runs/${id}?x=20..40`);
+  await show(page, `#/runs/${id}?x=20..40`);
   await until('a zoom', async () => /^21 of 21 points$/.test(await corner(page)));
   await over.dblclick();
   await until('all of it', async () => !page.url().includes('x='));
@@ -486,22 +460,8 @@ test('blocks, settings and log of a run that really trains', async () => {
   assert.ok(all.includes('weight_decay') && all.length > differing.length, `${all}`);
   await page.getByRole('button', { name: 'show what differs' }).click();
   assert.equal(await page.locator('.head h1').textContent(), 'small <b>model</b>');
-  for (const colorScheme of ['light', 'dark']) {
-    await page.emulateMedia({ colorScheme });
-    await page.setViewportSize({ width: 1440, height: 1500 });
-    await page.waitForTimeout(400);
-    await page.screenshot({ path: join(artefacts, `run_${colorScheme}.png`) });
-    assert.deepEqual(await seriousFaults(page), [], colorScheme);
-  }
-  await page.emulateMedia({ colorScheme: 'light' });
-  await page.setViewportSize({ width: 420, height: 900 });
-  await page.waitForTimeout(400);
-  await page.screenshot({ path: join(artefacts, 'run_phone.png') });
-  assert.equal(
-    await page.evaluate(() => document.documentElement.scrollWidth > innerWidth),
-    false,
-    'nothing sticks out sideways',
-  );
+  await page.locator('.page').evaluate((box) => box.scrollTo(0, 0));
+  await takePictures(page, artefacts, 'run', { height: 1700 });
   assert.deepEqual(page.faults, []);
   await page.close();
 });

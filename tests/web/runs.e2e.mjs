@@ -3,8 +3,9 @@
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import test, { after, before } from 'node:test';
-import { openBrowser, seriousFaults, takePictures, until } from './browser.mjs';
+import test, { before } from 'node:test';
+import { seriousFaults, takePictures, until } from './browser.mjs';
+import { openFor, show } from './opened.mjs';
 import { RealServer, tiny } from './real_server.mjs';
 
 const [artefacts] = process.argv.slice(2);
@@ -14,26 +15,16 @@ const server = new RealServer({
   script: 'steps_per_second=20',
   scriptBySeed: { 2: 'nan_at=40', 3: 'throw_at=30', 4: '' },
 });
-let browser;
+const opened = openFor(server);
 let page;
 before(async () => {
-  await server.start();
-  browser = await openBrowser();
-  page = await browser.newPage();
-  await page.goto(server.loginAddress());
+  page = await opened.page('#/runs');
   await page.getByText('No runs yet').waitFor();
-});
-after(async () => {
-  await browser?.close();
-  await server.end();
 });
 
 const row = (name) => page.locator('tr.run', { has: page.getByText(name, { exact: true }) });
 const names = () => page.locator('tr.run .name').allTextContents();
-const goTo = (hash) =>
-  page.evaluate((to) => {
-    location.hash = to;
-  }, hash);
+const goTo = (hash) => show(page, hash);
 const cell = async (name, column) => {
   const heads = await page.locator('.table thead th').allTextContents();
   const at = heads.findIndex((head) => head.trim() === column);
@@ -106,6 +97,66 @@ test('selected runs are cancelled, tried again, labelled and archived, after a q
   await until('it, asked for', async () => (await names()).join() === 'first');
 });
 
+test('what can be done with a run is at its row, by mouse and by keyboard, after a question', async () => {
+  const { id } = await server.submit('at its row', { steps: 100_000 });
+  await server.submit('beside it', { steps: 100_000 });
+  await goTo('#/runs?sel=&flat=yes');
+  await row('at its row').locator('.state.running').waitFor();
+  const menu = page.getByRole('region', { name: 'what can be done with at its row' });
+  await row('at its row').getByRole('button', { name: 'what can be done with' }).click();
+  await menu.getByRole('textbox', { name: 'label' }).fill('<u>mine</u>');
+  await page.keyboard.press('Enter');
+  await page.locator('.said', { hasText: '1 run labelled' }).waitFor();
+  assert.equal(await menu.count(), 0);
+  assert.deepEqual((await server.api('GET', `/runs/${id}`)).labels, ['<u>mine</u>']);
+  assert.equal(await page.locator('tr.run.selected').count(), 0, 'nothing was selected for it');
+
+  // The keyboard is on the row, opens the menu, is asked once, and comes back to the row.
+  const focused = () => page.evaluate(() => document.activeElement?.dataset.row);
+  await until('the row', async () => (await focused()) === id);
+  await page.keyboard.press('m');
+  await menu.getByRole('button', { name: 'cancel', exact: true }).waitFor();
+  const onCancel = () => page.evaluate(() => document.activeElement?.textContent === 'cancel');
+  await until('the first of them', onCancel);
+  assert.deepEqual(await seriousFaults(page), []);
+  await page.screenshot({ path: join(artefacts, 'runs_row_menu.png') });
+  await page.keyboard.press('Escape');
+  await until('the row again', async () => (await focused()) === id);
+  await page.keyboard.press('Shift+F10');
+  await until('the first of them', onCancel);
+  await page.keyboard.press('Enter');
+  await menu.getByText('cancel 1 run?').waitFor();
+  await until('the answer', () =>
+    page.evaluate(() => document.activeElement?.textContent === 'yes, cancel'),
+  );
+  assert.equal((await server.api('GET', `/runs/${id}`)).endTime, undefined, 'not yet');
+  await page.keyboard.press('Enter');
+  await row('at its row').locator('.state.cancelled').waitFor();
+  await until('the row', async () => (await focused()) === id);
+  await page.keyboard.press('m');
+  await menu.getByRole('button', { name: 'retry' }).waitFor();
+  await page.mouse.click(400, 20);
+  await until('it gone', async () => (await menu.count()) === 0);
+  await row('beside it').locator('.state.running').waitFor();
+});
+
+test('axes and smoothing are chosen in the table of runs too, and are in its address', async () => {
+  const { runs } = await server.api('GET', '/runs?filter="beside it"');
+  await goTo(`#/runs?sel=${runs[0].id}`);
+  const strip = page.locator('.curves .strip');
+  await page.locator('[data-series="loss"]').getByText('loss (log)').waitFor();
+  await strip.getByRole('combobox', { name: 'y axis' }).selectOption('linear');
+  await page.locator('[data-series="loss"]').getByText('loss (linear)').waitFor();
+  await strip.getByRole('combobox', { name: 'smoothing' }).selectOption({ index: 1 });
+  assert.match(page.url(), /y=linear&smooth=\d+/);
+  assert.equal(await strip.getByRole('combobox', { name: 'x axis' }).count(), 0);
+  await strip.getByRole('combobox', { name: 'smoothing' }).selectOption('0');
+  await strip.getByRole('combobox', { name: 'y axis' }).selectOption('log');
+  assert.doesNotMatch(page.url(), /y=|smooth=/);
+  await server.api('POST', `/runs/${runs[0].id}:cancel`, {});
+  await server.ended(runs[0].id);
+});
+
 test('a run is paused, and goes on when it is resumed', async () => {
   const { id } = await server.submit('stop and go', { steps: 100_000, checkpointEvery: 10 });
   await goTo(`#/runs?sel=${id}`);
@@ -155,7 +206,7 @@ test('columns are chosen, ordered by, and part of the address', async () => {
   await page.keyboard.press('Escape');
   assert.match(page.url(), /cols=placement,layers,learning_rate,d_model,step/);
   assert.equal(await (await cell('deep 3', 'width')).textContent(), String(tiny.dModel));
-  const other = await browser.newPage();
+  const other = await opened.browser.newPage();
   await other.goto(page.url());
   await other.locator('.table thead th', { hasText: 'width' }).waitFor();
   await other.close();
@@ -237,25 +288,19 @@ test('a thousand runs can be selected and changed at once; a hundred of them are
   await page.getByText('1,000 runs found').waitFor();
   const group = page.locator('tr.group', { hasText: 'sweep 9' });
   assert.match(await group.textContent(), /200 runs read so far: 200 queued/);
-  // What was read is what is selected: all of it, after scrolling through.
-  const scrollTo = (share) =>
-    page.locator('.table').evaluate((box, part) => {
-      box.scrollTop = part * box.scrollHeight;
-    }, share);
-  await until('the whole group', async () => {
-    await scrollTo(1);
-    await page.waitForTimeout(100);
-    await scrollTo(0);
-    return /1,000 runs: /.test(await group.textContent());
-  });
+  // The others are read for it, whether somebody has scrolled through them or not.
   await group.locator('input').click();
+  await page.locator('.said', { hasText: '1,000 runs selected' }).waitFor();
+  assert.match(await group.textContent(), /1,000 runs: 1,000 queued/);
   const strip = page.locator('.curves .strip');
   await strip.getByText('the first 100 are drawn').waitFor();
   await page.locator('.connection.live').waitFor();
   await strip.getByRole('button', { name: 'more' }).click();
   await strip.getByRole('textbox', { name: 'label' }).fill('many');
   await page.keyboard.press('Enter');
-  await page.locator('.said', { hasText: '1000 runs labelled' }).waitFor();
+  await page.locator('.said', { hasText: /label: \d+0 of 1,000 runs/ }).waitFor();
+  // A thousand requests: how long they take says only how busy the machine is.
+  await page.locator('.said', { hasText: '1000 runs labelled' }).waitFor({ timeout: 120_000 });
   const { totalSize } = await server.api('GET', '/runs?filter=label%3Dmany&page_size=1');
   assert.equal(totalSize, '1000');
   await page.locator('.connection.live').waitFor();

@@ -4,9 +4,10 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import test, { after, before } from 'node:test';
+import test, { before } from 'node:test';
 import { openBrowser, seriousFaults, takePictures, until } from './browser.mjs';
-import { RealServer } from './real_server.mjs';
+import { openFor, show } from './opened.mjs';
+import { RealServer, tiny } from './real_server.mjs';
 
 const [artefacts] = process.argv.slice(2);
 mkdirSync(artefacts, { recursive: true });
@@ -15,20 +16,12 @@ const server = new RealServer({
   script: 'steps_per_second=20',
   gpus: 'gpu GPU-1111 81920 0 0 NVIDIA H100 80GB\n',
 });
-let browser;
+const opened = openFor(server);
 let page;
 before(async () => {
-  await server.start();
-  browser = await openBrowser();
-  page = await browser.newPage();
-  await page.goto(server.loginAddress());
-  await page.locator('.connection.live').waitFor();
+  page = await opened.page('#/runs');
   await page.getByRole('link', { name: 'Submit', exact: true }).click();
   await page.locator('#setting-layers').waitFor();
-});
-after(async () => {
-  await browser?.close();
-  await server.end();
 });
 
 const field = (name) => page.locator(`#setting-${name}`);
@@ -117,7 +110,7 @@ test('what differs from the defaults is in the address and on the command line',
   assert.deepEqual(one.effectiveSpec, other.effectiveSpec);
   assert.deepEqual([one.displayName, one.held], [other.displayName, other.held]);
 
-  const shared = await browser.newPage();
+  const shared = await opened.browser.newPage();
   await shared.goto(address);
   await shared.locator('#setting-layers').waitFor();
   assert.equal(await shared.locator('#setting-layers').inputValue(), '2');
@@ -127,7 +120,7 @@ test('what differs from the defaults is in the address and on the command line',
 
 test('the same as a run, but …', async () => {
   const [run] = await runsOf();
-  await page.goto(`${page.url().split('#')[0]}#/submit?from=${run.id}`);
+  await show(page, `#/submit?from=${run.id}`);
   await page.getByRole('heading', { name: `Same as ${run.displayName}, but` }).waitFor();
   assert.equal(await field('d_model').inputValue(), '32');
   await page.getByRole('button', { name: 'default of d_model' }).click();
@@ -149,7 +142,7 @@ test('the same as a run, but …', async () => {
 });
 
 test('what is asked of a GPU is in the line and in the run, or refused at its field', async () => {
-  await page.goto(`${page.url().split('#')[0]}#/submit`);
+  await show(page, '#/submit');
   await page.locator('#device').selectOption('gpu:0');
   await page.locator('#gpu_memory').fill('much');
   const wrong = page.locator('.field', { has: page.locator('#gpu_memory') }).getByRole('alert');
@@ -158,15 +151,91 @@ test('what is asked of a GPU is in the line and in the run, or refused at its fi
   await until('no problem', async () => (await isReady()) && (await wrong.count()) === 0);
   await page.locator('#held').check();
   await until('no problem', isReady);
-  assert.equal(await command(), 'normlab submit --device gpu:0 --hold --gpu-memory 8GiB');
+  assert.equal(await command(), 'normlab submit --device gpu:0 --gpu-memory 8GiB --hold');
   await submitButton().click();
   await until('its page', () => /#\/runs\/\w{26}$/.test(page.url()));
   const { device, resources } = await server.api('GET', `/runs/${page.url().slice(-26)}`);
   assert.deepEqual([device, resources.gpuMemoryBytes], ['gpu:0', String(8 * 2 ** 30)]);
 });
 
+test('what it waits for and the experiment it joins are in the line and in the run, or refused', async () => {
+  const first = await server.submit('goes first', { steps: 10 }, { held: true });
+  await server.submit('named twice', { steps: 10 }, { held: true });
+  await server.submit('named twice', { steps: 10 }, { held: true });
+  const made = await server.api('POST', '/experiments', {
+    displayName: 'my <i>group</i>',
+    held: true,
+    runs: [{ displayName: 'member', spec: tiny }],
+  });
+  await show(page, '#/submit');
+  const after = page.locator('.field', { has: page.locator('#after') });
+  const add = async (text) => {
+    await page.locator('#after').fill(text);
+    await page.locator('#after').press('Enter');
+  };
+  await add('nobody');
+  await after.getByText('there is no run "nobody"').waitFor();
+  await add('named twice');
+  await after.getByText('"named twice" is 2 runs; give the id of one').waitFor();
+  await add('goes first');
+  await after.getByRole('link', { name: 'goes first' }).waitFor();
+  assert.equal(await after.getByRole('alert').count(), 0);
+  await add(made.runs[0].id.toLowerCase());
+  await after.getByRole('combobox', { name: 'what member must have come to' }).selectOption('any');
+  await page.locator('#experiment').selectOption(made.id);
+  await page.locator('#held').check();
+  await until('no problem', isReady);
+  const line =
+    `normlab submit --experiment ${made.id} --after ${first.id} --after ${made.runs[0].id}:any ` +
+    '--hold';
+  assert.match(
+    await page.locator('#experiment option:checked').textContent(),
+    /^my <i>group<\/i> · \d\d:\d\d$/,
+  );
+  assert.equal(await command(), line);
+  assert.match(page.url(), new RegExp(`after=${first.id},${made.runs[0].id}:any`));
+
+  await submitButton().click();
+  await until('its page', () => /#\/runs\/\w{26}$/.test(page.url()));
+  const id = page.url().slice(-26);
+  const run = await server.api('GET', `/runs/${id}`);
+  assert.equal(run.experiment, made.id);
+  const facts = page.locator('.facts');
+  await facts.getByRole('link', { name: 'goes first' }).waitFor();
+  await until('what it waits for', async () => {
+    const text = await facts.textContent();
+    return /the success of goes first.*the end of member/.test(text);
+  });
+  assert.deepEqual(
+    run.after.map(({ run, condition }) => [run, condition]),
+    [
+      [first.id, 'ok'],
+      [made.runs[0].id, 'any'],
+    ],
+  );
+
+  // One like it waits for the same, in the same experiment, and can be told otherwise.
+  await show(page, `#/submit?from=${id}`);
+  await after.getByRole('link', { name: 'goes first' }).waitFor();
+  assert.equal(await page.locator('#experiment').inputValue(), made.id);
+  await page.locator('#experiment').selectOption('');
+  await after.getByRole('button', { name: 'not after member' }).click();
+  await until('the other', async () => (await command()).endsWith(` --after ${first.id}`));
+  assert.match(page.url(), /experiment=(&|$)/);
+
+  // What the server refuses stands at its field, though nobody typed it.
+  await server.api('POST', `/runs/${first.id}:cancel`, {});
+  await show(page, `#/submit?after=${first.id}&experiment=01JZZZZZZZZZZZZZZZZZZZZZZZ`);
+  const wrong = (name) =>
+    page.locator('.field', { has: page.locator(`#${name}`) }).getByRole('alert');
+  await until('why', async () => /no experiment/.test(await wrong('experiment').textContent()));
+  await page.locator('#experiment').selectOption('');
+  await until('the next', async () => /cancelled/.test(await wrong('after').textContent()));
+  assert.equal(await submitButton().isDisabled(), true);
+});
+
 test('a preset makes an experiment, with settings of its own replaced', async () => {
-  await page.goto(`${page.url().split('#')[0]}#/submit`);
+  await show(page, '#/submit');
   await page.locator('#preset').selectOption('article');
   await page.locator('#device').selectOption('cpu');
   await field('layers').fill('2');
@@ -179,6 +248,35 @@ test('a preset makes an experiment, with settings of its own replaced', async ()
   const made = await server.api('GET', `/experiments/${page.url().slice(-26)}`);
   assert.equal(made.runs.length, 3);
   assert.ok(made.runs.every((run) => run.effectiveSpec.layers === '2'));
+});
+
+test('a part of a preset is chosen by the values in which its runs differ', async () => {
+  await show(page, '#/submit?preset=init-gradients&held=yes&device=cpu');
+  const part = page.getByRole('group', { name: 'runs of init-gradients' });
+  const boxes = part.getByRole('checkbox', { name: /^layers / });
+  await boxes.first().waitFor();
+  for (let at = await boxes.count(); at > 1; at--) await boxes.nth(at - 1).uncheck();
+  assert.equal(await boxes.first().isDisabled(), true, 'something must be left');
+  const seeds = part.getByRole('checkbox', { name: /^seed / });
+  await seeds.nth(0).uncheck();
+  await until('no problem', isReady);
+  const [, layers] = /--only layers=(\d+) /.exec(await command());
+  const [, left] = /--only seed=([\d,]+) /.exec(await command());
+  assert.match(page.url(), new RegExp(`only=layers=${layers}(;|%3B)seed=${left}`));
+  await submitButton().click();
+  await until('its page', () => /#\/experiments\/\w{26}$/.test(page.url()));
+  const { runs } = await server.api('GET', `/experiments/${page.url().slice(-26)}`);
+  const preset = (await server.api('GET', '/presets')).presets.find(
+    ({ name }) => name === 'init-gradients',
+  );
+  const wanted = preset.runs.filter(
+    ({ spec }) => spec.layers === layers && left.split(',').includes(spec.seed),
+  );
+  assert.ok(wanted.length > 0 && wanted.length < preset.runs.length, `${wanted.length}`);
+  assert.deepEqual(
+    runs.map(({ displayName }) => displayName),
+    wanted.map(({ displayName }) => displayName),
+  );
 });
 
 test('a viewer is told what to do, and the server refuses what a page may not do', async () => {
@@ -198,7 +296,7 @@ test('a viewer is told what to do, and the server refuses what a page may not do
 });
 
 test('every look is kept as a picture, and axe finds no serious fault', async () => {
-  await page.goto(`${page.url().split('#')[0]}#/submit`);
+  await show(page, '#/submit');
   await field('heads').fill('5');
   await field('placement').selectOption('post');
   await page.locator('#setting-heads-problem').waitFor();

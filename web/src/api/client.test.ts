@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest';
-import { inAddresses } from './client';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { Client, inAddresses } from './client';
 
 describe('inAddresses', () => {
   it('puts names into as few lists as an address has room for', () => {
@@ -14,5 +14,23 @@ describe('inAddresses', () => {
 
   it('escapes what has a meaning in an address', () => {
     expect(inAddresses(['tensor/a&b=c d,e'])).toEqual(['tensor/a%26b%3Dc%20d%2Ce']);
+  });
+});
+
+describe('a call', () => {
+  afterEach(() => vi.unstubAllGlobals());
+  const client = new Client('token', () => undefined);
+
+  it('says in words that nobody answers', async () => {
+    vi.stubGlobal('fetch', () => Promise.reject(new TypeError('Failed to fetch')));
+    await expect(client.getRun('01J')).rejects.toThrow('the server does not answer');
+  });
+
+  it('that was given up stays that', async () => {
+    const stop = new AbortController();
+    stop.abort();
+    vi.stubGlobal('fetch', () => Promise.reject(stop.signal.reason));
+    const reading = client.readSeries('01J', ['loss'], 10, stop.signal);
+    await expect(reading).rejects.toThrow(/abort/i);
   });
 });

@@ -135,7 +135,7 @@ export class Client {
 
   /** Any call of the API; throws an ApiError for what the server refuses. */
   async call<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
-    const response = await fetch(`/api/v1${path}`, {
+    const response = await answerOf(`/api/v1${path}`, {
       method,
       headers: {
         Authorization: `Bearer ${this.token}`,
@@ -154,13 +154,23 @@ export class Client {
 
 /** Exchanges the one-time code of `normlab open` for a token; needs none itself. */
 export async function exchangeLoginCode(code: string): Promise<ExchangeLoginCodeResponseJson> {
-  const response = await fetch('/api/v1/login', {
+  const response = await answerOf('/api/v1/login', {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify({ code }),
   });
   if (!response.ok) throw await readError(response);
   return response.json();
+}
+
+/** Any answer of the server; browsers say only "Failed to fetch" when there is none. */
+async function answerOf(path: string, request: RequestInit): Promise<Response> {
+  try {
+    return await fetch(path, request);
+  } catch (error) {
+    if (request.signal?.aborted) throw error;
+    throw new Error('the server does not answer');
+  }
 }
 
 async function readError(response: Response): Promise<ApiError> {

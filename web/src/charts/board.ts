@@ -8,6 +8,7 @@ import type { Live } from '../state/live';
 import { cursorStep, cursorX, zoom } from '../state/selection';
 import { stepRange } from './axes';
 import { type ChartLook, plainLook } from './lines';
+import { look } from './look';
 
 export interface Board {
   live: Live;
@@ -20,13 +21,13 @@ export interface Board {
   spikes(run: string): readonly number[];
 }
 
-/** A board of the selected runs over steps. */
+/** A board of the selected runs, always over steps. */
 export function plainBoard(live: Live): Board {
   return {
     live,
     curves: live.drawnCurves,
     runs: live.drawn,
-    look: computed(() => plainLook),
+    look: computed(() => ({ ...look.value, x: plainLook.x })),
     stops: ['loss', 'gradient_norm'],
     scaleOf: () => byStep,
     spikes: () => [],

@@ -11,8 +11,8 @@ import { xTick, xUnits } from './tick_text';
 
 interface Props {
   board: Board;
-  /** Whether it is known how long steps took. */
-  hasTimes: ReadonlySignal<boolean>;
+  /** Whether it is known how long steps took. Without this the x axis is always steps. */
+  hasTimes?: ReadonlySignal<boolean>;
 }
 
 export function ChartTools({ board, hasTimes }: Props) {
@@ -24,20 +24,7 @@ export function ChartTools({ board, hasTimes }: Props) {
   const choices = new Set([0, ...halfLives(steps), look.halfLife]);
   return (
     <div class="tools">
-      <label>
-        x{' '}
-        <select
-          aria-label="x axis"
-          value={look.x}
-          onChange={(event) => setLook({ x: modeOf(event.currentTarget.value) })}
-        >
-          <option value="step">steps</option>
-          <option value="tokens">tokens</option>
-          <option value="time" disabled={!hasTimes.value}>
-            training time
-          </option>
-        </select>
-      </label>
+      {hasTimes ? <XChoice mode={look.x} hasTimes={hasTimes} /> : null}
       <label>
         y{' '}
         <select
@@ -85,4 +72,23 @@ function CursorPlace({ x }: { x: XMode }) {
   const text =
     step !== undefined ? `step ${formatCount(step)}` : place === undefined ? '' : xTick(place, x);
   return <span class="secondary">{text}</span>;
+}
+
+function XChoice({ mode, hasTimes }: { mode: XMode; hasTimes: ReadonlySignal<boolean> }) {
+  return (
+    <label>
+      x{' '}
+      <select
+        aria-label="x axis"
+        value={mode}
+        onChange={(event) => setLook({ x: modeOf(event.currentTarget.value) })}
+      >
+        <option value="step">steps</option>
+        <option value="tokens">tokens</option>
+        <option value="time" disabled={!hasTimes.value}>
+          training time
+        </option>
+      </select>
+    </label>
+  );
 }

@@ -73,6 +73,8 @@ export class Live implements StreamListener {
   readonly unread = signal<ReadonlyMap<string, string>>(new Map());
   /** Runs that an address names and that do not exist (any more). */
   readonly absent = signal<ReadonlySet<string>>(new Set());
+  /** Runs that the present view was to draw and that are gone: its address names them no more. */
+  readonly dropped = signal<ReadonlySet<string>>(new Set());
 
   private readonly stream: StreamClient;
   /** Runs and experiments that were asked for one by one, so that each is asked for once. */
@@ -111,7 +113,12 @@ export class Live implements StreamListener {
     );
     this.stream = new StreamClient(token, this);
     this.readLists();
+    const view = computed(() => address.value.view);
     this.stopEffects = [
+      effect(() => {
+        view.value;
+        this.dropped.value = new Set();
+      }),
       effect(() => {
         drawnFollower.keep(this.drawn.value);
       }),
@@ -152,7 +159,7 @@ export class Live implements StreamListener {
     batch(() => {
       for (const event of events) {
         const gone = this.runs.takeEvent(event);
-        if (gone !== undefined) deselect(gone);
+        if (gone !== undefined) this.drop(gone);
         this.query.takeEvent(event);
         this.trends.takeEvent(event);
         for (const follower of this.followers) follower.takeEvent(event);
@@ -196,7 +203,9 @@ export class Live implements StreamListener {
 
   /** Reads a run that an address names, if it is not known yet. */
   needRun(id: string): void {
-    if (id === '' || this.runs.peek(id) || this.asked.has(id)) return;
+    if (id === '' || this.runs.peek(id)) return;
+    if (this.absent.peek().has(id)) this.drop(id);
+    if (this.asked.has(id)) return;
     this.asked.add(id);
     this.readRun(id);
   }
@@ -240,8 +249,14 @@ export class Live implements StreamListener {
       this.absent.value = new Set([...this.absent.peek(), id]);
       this.runs.forget(id);
       this.query.takeEvent({ kind: 'deleted', run: id });
-      deselect(id);
+      this.drop(id);
     });
+  }
+
+  private drop(id: string): void {
+    if (!selected.peek().includes(id)) return;
+    this.dropped.value = new Set([...this.dropped.peek(), id]);
+    deselect(id);
   }
 
   needSettings(): void {

@@ -5,10 +5,16 @@ import type {
   QueueEntryJson,
   UserUsageJson,
 } from '../gen/normlab/v1/device_service_pb';
+import type { ResourcesJson } from '../gen/normlab/v1/run_pb';
 
-/** What it waits for, without the time, which a page's clock tells better than a sentence. */
-export function reasonText(entry: QueueEntryJson): string {
-  return (entry.waitReason ?? '').replace(/, about [^,]+$/, '');
+/**
+ * What it waits for, without the time where there is one, which a page's clock tells better than a
+ * sentence.
+ */
+export function reasonText({ waitReason = '', estimatedStartTime }: QueueEntryJson): string {
+  // Without a time, what looks like one is the end of a run's name.
+  if (!estimatedStartTime) return waitReason;
+  return waitReason.replace(/(?:, any moment|, about \d+ (?:s|min|h|days)| in \d+ s)$/, '');
 }
 
 /** in 4 min, by the clock of this page; "now" for a time that has come. */
@@ -20,14 +26,20 @@ export function startText(entry: QueueEntryJson, now: number): string {
 
 /** cpu:0 · 4 threads; gpu · 2 GPUs, 8.00 GiB each, alone */
 export function asksText(entry: QueueEntryJson): string {
-  const parts: string[] = [];
   const threads = Number(entry.threads ?? 0);
-  const { gpus = 0, gpuMemoryBytes = '0', exclusive = false } = entry.resources ?? {};
-  if (threads > 1) parts.push(`${threads} threads`);
+  const parts = [threads > 1 ? `${threads} threads` : '', resourcesText(entry.resources)];
+  const asked = parts.filter((part) => part !== '').join(', ');
+  return [entry.device ?? '', asked].filter((part) => part !== '').join(' · ');
+}
+
+/** 2 GPUs, 8.00 GiB, alone; '' where nothing was asked for. */
+export function resourcesText(resources: ResourcesJson = {}): string {
+  const { gpus = 0, gpuMemoryBytes = '0', exclusive = false } = resources;
+  const parts: string[] = [];
   if (gpus > 0) parts.push(gpus === 1 ? '1 GPU' : `${gpus} GPUs`);
   if (Number(gpuMemoryBytes) > 0) parts.push(formatBytes(Number(gpuMemoryBytes)));
   if (exclusive) parts.push('alone');
-  return [entry.device ?? '', parts.join(', ')].filter((part) => part !== '').join(' · ');
+  return parts.join(', ');
 }
 
 export interface Move {

@@ -9,15 +9,22 @@ export const address = signal<Address>({ view: 'runs', id: '', query: {} });
 const left = signal<Partial<Record<View, string>>>({});
 
 export function startRouter(): void {
+  let known = ''; // the browser's address when it was last read or written here
   const read = () => {
-    address.value = parseAddress(location.hash);
+    known = location.hash;
+    address.value = parseAddress(known);
   };
   read();
   addEventListener('hashchange', read);
   effect(() => {
     const now = address.value;
     const hash = formatAddress(now);
-    if (hash !== location.hash) history.replaceState(null, '', hash);
+    // Somebody goes elsewhere, and the event that says so is still to come: that counts.
+    if (location.hash !== known) return;
+    if (hash !== known) {
+      history.replaceState(null, '', hash);
+      known = location.hash;
+    }
     if (left.peek()[now.view] !== hash) left.value = { ...left.peek(), [now.view]: hash };
   });
 }

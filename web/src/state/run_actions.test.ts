@@ -69,7 +69,9 @@ describe('doing it', () => {
       id: `r${index}`,
       displayName: `run ${index}`,
     }));
-    const outcome = await doWithAll(client, action('cancel'), runs);
+    const told: number[] = [];
+    const outcome = await doWithAll(client, action('cancel'), runs, (asked) => told.push(asked));
+    expect(told).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
     expect(calls.sort()).toEqual(runs.map(({ id }) => `POST /runs/${id}:cancel {}`));
     expect(most()).toBe(4);
     expect(outcome.done).toBe(8);

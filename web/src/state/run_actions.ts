@@ -137,14 +137,19 @@ export interface Outcome {
   problems: string[];
 }
 
-/** Does it with each of the runs, a few at a time, whatever comes of the others. */
+/**
+ * Does it with each of the runs, a few at a time, whatever comes of the others. `progress` is told of
+ * how many runs the server has been asked.
+ */
 export async function doWithAll(
   client: Client,
   action: RunAction,
   runs: readonly RunJson[],
+  progress: (asked: number) => void = () => undefined,
 ): Promise<Outcome> {
   const outcome: Outcome = { done: 0, problems: [] };
   const queue = [...runs];
+  let asked = 0;
   const work = async () => {
     for (let run = queue.shift(); run; run = queue.shift()) {
       try {
@@ -154,6 +159,7 @@ export async function doWithAll(
         const why = error instanceof Error ? error.message : String(error);
         outcome.problems.push(`${isolated(run.displayName ?? '')}: ${why}`);
       }
+      progress(++asked);
     }
   };
   await Promise.all(Array.from({ length: atOnce }, work));

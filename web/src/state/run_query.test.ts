@@ -76,6 +76,50 @@ describe('RunQuery without a filter', () => {
     expect(server.asked.length).toBe(3);
   });
 
+  it('reads on to the beginning of an experiment in large pages, and no further', async () => {
+    const server = new Server(5000);
+    server.query.ask(plain);
+    await settle();
+    server.query.more(); // somebody scrolls meanwhile
+    expect(server.query.isPartDownTo(idOf(3500))).toBe(true);
+    const whole = server.query.readDownTo(idOf(3500), 10_000);
+    await settle();
+    expect(await whole).toBe(true);
+    expect(server.query.ids.value).toContain(idOf(3501));
+    expect(new Set(server.query.ids.value).size).toBe(2400);
+    expect(server.query.isPartDownTo(idOf(3500))).toBe(false);
+    expect(server.asked.map(({ size }) => size)).toEqual([200, 200, 1000, 1000]);
+  });
+
+  it('reads no more than it may, and says so', async () => {
+    const server = new Server(5000);
+    server.query.ask(plain);
+    await settle();
+    const whole = server.query.readDownTo(idOf(0), 2000);
+    await settle();
+    expect(await whole).toBe(false);
+    expect(server.query.ids.value.length).toBe(2200);
+    expect(server.query.isPartDownTo(idOf(0))).toBe(true);
+  });
+
+  it('says when it cannot read on, and can be asked again', async () => {
+    const server = new Server(500);
+    server.query.ask(plain);
+    await settle();
+    server.fault = new Error('away');
+    await expect(server.query.readDownTo(idOf(0), 2000)).rejects.toThrow('away');
+    server.fault = undefined;
+    server.hold();
+    const reading = server.query.readDownTo(idOf(0), 2000);
+    const refused = expect(reading).rejects.toThrow('read anew');
+    server.query.again();
+    server.release?.();
+    await settle();
+    await refused;
+    expect(await server.query.readDownTo(idOf(0), 2000)).toBe(true);
+    expect(server.query.ids.value.length).toBe(500);
+  });
+
   it('does not lose a run that came while the list was on its way', async () => {
     const server = new Server(2);
     server.hold();

@@ -53,7 +53,7 @@ export class RunQuery {
   private nextToken = '';
   /** Counts requests for whole lists, so that an answer to an earlier one is known as such. */
   private round = 0;
-  private readingMore = false;
+  private reading: Promise<void> | undefined;
   /** While a list is awaited: what events said of runs meanwhile. */
   private since: Map<string, RunJson | undefined> | undefined;
   private readonly changed = new Set<string>();
@@ -83,34 +83,63 @@ export class RunQuery {
 
   /** Reads the next page, if there is one. */
   more(): void {
-    if (this.nextToken === '' || this.readingMore || this.since) return;
+    if (this.nextToken === '' || this.reading || this.since) return;
     clearTimeout(this.retryTimer);
-    this.readingMore = true;
+    const round = this.round;
+    this.readNext(pageSize).catch((error: unknown) => {
+      if (round !== this.round) return;
+      // A token that the server does not take any more: from the beginning.
+      if (error instanceof ApiError && error.code === 400) {
+        this.again();
+        return;
+      }
+      this.problem.value = wordsOf(error);
+      this.retryTimer = setTimeout(() => this.more(), retryMilliseconds);
+    });
+  }
+
+  /**
+   * Of a list without an order: whether there may be runs that are newer than this id and were not
+   * read yet, such as runs of the experiment that has it.
+   */
+  isPartDownTo(id: string): boolean {
+    const ids = this.ids.value;
+    return ids.length < this.total.value && (ids.at(-1) ?? '') > id;
+  }
+
+  /**
+   * Reads on until all runs newer than this id are here, or `limit` runs are; throws when that
+   * cannot be. False: there may be more of them.
+   */
+  async readDownTo(id: string, limit: number): Promise<boolean> {
+    const round = this.round;
+    while (this.nextToken !== '' && this.isPartDownTo(id)) {
+      if (this.ids.peek().length >= limit) return false;
+      await (this.reading ?? this.readNext(largestPage));
+      if (round !== this.round) throw new Error('the list is being read anew; try again');
+    }
+    return true;
+  }
+
+  private readNext(size: number): Promise<void> {
     const round = this.round;
     const mark = this.source.mark();
-    this.source.list(this.question, pageSize, this.nextToken).then(
-      (page) => {
+    const reading = this.source
+      .list(this.question, size, this.nextToken)
+      .then((page) => {
         if (round !== this.round) return;
-        this.readingMore = false;
         this.nextToken = page.nextPageToken ?? '';
         this.source.take(page.runs ?? [], mark);
         const known = new Set(this.ids.peek());
         const news = idsOf(page).filter((id) => !known.has(id));
         this.ids.value = [...this.ids.peek(), ...news];
         this.problem.value = '';
-      },
-      (error: unknown) => {
-        if (round !== this.round) return;
-        this.readingMore = false;
-        // A token that the server does not take any more: from the beginning.
-        if (error instanceof ApiError && error.code === 400) {
-          this.again();
-          return;
-        }
-        this.problem.value = wordsOf(error);
-        this.retryTimer = setTimeout(() => this.more(), retryMilliseconds);
-      },
-    );
+      })
+      .finally(() => {
+        if (this.reading === reading) this.reading = undefined;
+      });
+    this.reading = reading;
+    return reading;
   }
 
   /** While nobody looks at the list, changes are noted, and asked about when somebody does. */
@@ -146,7 +175,7 @@ export class RunQuery {
   private read(wanted: number): void {
     clearTimeout(this.retryTimer);
     const round = ++this.round;
-    this.readingMore = false;
+    this.reading = undefined;
     this.since = new Map();
     this.readPages(wanted, round).then(
       () => undefined,

@@ -4,13 +4,13 @@ import { describe, expect, it } from 'vitest';
 import type { Setting } from './settings';
 import {
   bodyOf,
-  bytesOf,
   changedSettings,
   commandLine,
   counts,
   type Draft,
   draftOf,
   givenOf,
+  noBase,
   queryValue,
   settingOfField,
   shellWord,
@@ -35,7 +35,8 @@ const schedule = setting('schedule', 'text', 'constant');
 const scale = setting('residual_scale', 'number', '1');
 const all = [layers, rate, causal, data, unit, schedule, floor, scale];
 
-const draft = (query: Record<string, string>, base = {}): Draft => draftOf(query, base, all);
+const draft = (query: Record<string, string>, given = {}): Draft =>
+  draftOf(query, { ...noBase, given }, all);
 
 describe('a draft', () => {
   it('is what the address gives, and no foreign names', () => {
@@ -56,12 +57,6 @@ describe('a draft', () => {
       learning_rate: '1e-3',
       causal: 'false',
     });
-  });
-
-  it('runs where the run that it is like was asked to run, unless the address says otherwise', () => {
-    expect(draftOf({ from: 'x' }, {}, all, 'gpu:1').device).toBe('gpu:1');
-    expect(draftOf({ from: 'x' }, {}, all, 'auto').device).toBe('');
-    expect(draftOf({ from: 'x', device: 'cpu' }, {}, all, 'gpu:1').device).toBe('cpu');
   });
 
   it('puts into the address no more than what differs', () => {
@@ -92,21 +87,6 @@ describe('a draft', () => {
       displayName: 'mine',
     });
     expect(commandLine(one, all)).toBe('normlab preset article --layers 6 --name mine');
-  });
-
-  it('asks for memory and GPUs as the command line does', () => {
-    const one = draft({ device: 'gpu', gpus: '2', gpu_memory: '1.5 GiB', exclusive: 'yes' });
-    expect(bodyOf(one, all)).toEqual({
-      spec: {},
-      device: 'gpu',
-      resources: { gpus: '2', gpuMemoryBytes: '1610612736', exclusive: true },
-    });
-    expect(commandLine(one, all)).toBe(
-      'normlab submit --device gpu --gpus 2 --gpu-memory 1.5GiB --exclusive',
-    );
-    expect(bytesOf('500MiB')).toBe('524288000');
-    expect(bytesOf('4096')).toBe('4096');
-    expect(bytesOf('much')).toBe('much');
   });
 
   it('leaves to the server what is no number', () => {

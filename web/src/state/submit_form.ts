@@ -1,23 +1,14 @@
 // What somebody is about to submit: the settings that are given, everything else being the
 // default. All of it is in the address: #/submit?from=RUN&layers=6&learning_rate=5e-4&device=cpu
 //
-// `from` is a run whose settings are given to begin with; what the address says is laid over them,
-// and an empty value there means the default after all.
+// `from` is a run whose settings, and what else it was given, are there to begin with; what the address
+// says is laid over them, and an empty value there means the default after all.
 import { formatSetting } from '../format/format';
+import type { PresetJson } from '../gen/normlab/v1/experiment_service_pb';
 import type { RunJson } from '../gen/normlab/v1/run_pb';
+import { ownBody, ownDraft, ownFlags } from './own_fields';
+import { runsOfPart } from './preset_part';
 import { jsonName, type Setting, sameValue, settingOf } from './settings';
-
-/** Names in the address that are no settings. */
-type OwnName =
-  | 'from'
-  | 'preset'
-  | 'name'
-  | 'device'
-  | 'priority'
-  | 'held'
-  | 'gpus'
-  | 'gpu_memory'
-  | 'exclusive';
 
 type Texts = Readonly<Record<string, string>>;
 
@@ -26,17 +17,19 @@ export interface Draft {
   from: string;
   /** The preset whose runs are made, or '': one run. */
   preset: string;
-  name: string;
-  device: string;
-  priority: string;
-  held: boolean;
-  /** GPUs for itself, memory on each of them ("8GiB"), and no other run there; '': the server's. */
-  gpus: string;
-  gpuMemory: string;
-  exclusive: boolean;
+  /** What is said beside settings, by name as in own_fields.ts; nothing is there that is not said. */
+  own: Texts;
   /** Settings that are given, by name as declared, as text. */
   given: Texts;
 }
+
+/** What a draft begins with: the settings of the run that it is like, and what else it was given. */
+export interface Base {
+  given: Texts;
+  own: Texts;
+}
+
+export const noBase: Base = { given: {}, own: {} };
 
 /** Settings of a run as it was given them. */
 export function givenOf(run: RunJson | undefined, settings: readonly Setting[]): Texts {
@@ -48,30 +41,15 @@ export function givenOf(run: RunJson | undefined, settings: readonly Setting[]):
   return given;
 }
 
-export function draftOf(
-  query: Texts,
-  base: Texts,
-  settings: readonly Setting[],
-  fromDevice = 'auto',
-): Draft {
+export function draftOf(query: Texts, base: Base, settings: readonly Setting[]): Draft {
   const given: Record<string, string> = {};
   for (const { name } of settings) {
-    const value = query[name] ?? base[name] ?? '';
+    const value = query[name] ?? base.given[name] ?? '';
     if (value !== '') given[name] = value;
   }
-  const own = (name: OwnName) => query[name] ?? '';
-  return {
-    from: own('from'),
-    preset: own('preset'),
-    name: own('name'),
-    device: query.device ?? (fromDevice === 'auto' ? '' : fromDevice),
-    priority: own('priority'),
-    held: own('held') === 'yes',
-    gpus: own('gpus'),
-    gpuMemory: own('gpu_memory'),
-    exclusive: own('exclusive') === 'yes',
-    given,
-  };
+  const preset = query.preset ?? '';
+  const own = ownDraft(query, base.own, preset !== '');
+  return { from: query.from ?? '', preset, own, given };
 }
 
 /** What the address has to say for a setting to be `text`; undefined: nothing. */
@@ -121,36 +99,24 @@ export function specOf(draft: Draft, settings: readonly Setting[]): Record<strin
   return spec;
 }
 
-/** The body of POST /runs, or of POST /experiments for a preset. */
-export function bodyOf(draft: Draft, settings: readonly Setting[]): Record<string, unknown> {
+/** The body of POST /runs, or of POST /experiments for a preset, which is one of `presets`. */
+export function bodyOf(
+  draft: Draft,
+  settings: readonly Setting[],
+  presets: readonly PresetJson[] = [],
+): Record<string, unknown> {
   const spec = specOf(draft, settings);
   return {
     ...(draft.preset === '' ? { spec } : { preset: draft.preset, overrides: spec }),
-    ...(draft.name === '' ? {} : { displayName: draft.name }),
-    ...(draft.device === '' ? {} : { device: draft.device }),
-    ...(draft.priority === '' ? {} : { priority: draft.priority }),
-    ...(draft.held ? { held: true } : {}),
-    ...resourcesOf(draft),
+    ...ownBody(draft.own),
+    ...partOf(draft, presets),
   };
 }
 
-function resourcesOf({ gpus, gpuMemory, exclusive }: Draft): Record<string, unknown> {
-  if (gpus === '' && gpuMemory === '' && !exclusive) return {};
-  return {
-    resources: {
-      ...(gpus === '' ? {} : { gpus }),
-      ...(gpuMemory === '' ? {} : { gpuMemoryBytes: bytesOf(gpuMemory) }),
-      ...(exclusive ? { exclusive } : {}),
-    },
-  };
-}
-
-/** 8GiB and 500 MiB as the command line takes them; what is neither is left to the server. */
-export function bytesOf(text: string): string {
-  const found = /^(\d+(?:\.\d+)?) ?(KiB|MiB|GiB|TiB)$/.exec(text.trim());
-  if (!found) return text;
-  const power = ['', 'KiB', 'MiB', 'GiB', 'TiB'].indexOf(found[2] ?? '');
-  return String(Math.round(Number(found[1]) * 1024 ** power));
+function partOf({ preset: name, own }: Draft, presets: readonly PresetJson[]) {
+  const preset = presets.find((one) => one.name === name);
+  if (!preset || own.only === undefined) return {};
+  return { runs: runsOfPart(preset, own.only).map(({ displayName }) => ({ displayName })) };
 }
 
 /** The same on the command line, for a shell. */
@@ -165,13 +131,10 @@ export function commandLine(draft: Draft, settings: readonly Setting[]): string 
     const text = draft.given[name];
     if (text !== undefined) add(`--${name.replaceAll('_', '-')}`, text);
   }
-  if (draft.name !== '') add('--name', draft.name);
-  if (draft.device !== '') add('--device', draft.device);
-  if (draft.priority !== '') add('--priority', draft.priority);
-  if (draft.held) words.push('--hold');
-  if (draft.gpus !== '') add('--gpus', draft.gpus);
-  if (draft.gpuMemory !== '') add('--gpu-memory', draft.gpuMemory.replaceAll(' ', ''));
-  if (draft.exclusive) words.push('--exclusive');
+  for (const [flag, word] of ownFlags(draft.own)) {
+    if (word === '') words.push(flag);
+    else add(flag, word);
+  }
   return words.join(' ');
 }
 

@@ -9,9 +9,9 @@ import { Comparison } from './comparison';
 
 export function CompareView({ live }: { live: Live }) {
   const runs = selected.value.flatMap((id) => live.runs.get(id) ?? []);
-  const gone = selected.value.filter((id) => live.absent.value.has(id));
+  const gone = goneText(live.dropped.value.size);
   const unread = selected.value.flatMap((id) => live.unread.value.get(id) ?? []);
-  if (selected.value.length === 0) return <NothingChosen />;
+  if (selected.value.length === 0) return <NothingChosen gone={gone} />;
   return (
     <main class="page compare-page">
       <header class="head">
@@ -19,11 +19,7 @@ export function CompareView({ live }: { live: Live }) {
         {runs.length > live.drawn.value.length ? (
           <span class="secondary">the first {formatCount(live.drawn.value.length)} are drawn</span>
         ) : null}
-        {gone.length > 0 ? (
-          <span class="secondary">
-            {formatCount(gone.length)} {gone.length === 1 ? 'is' : 'are'} not there any more
-          </span>
-        ) : null}
+        {gone ? <span class="secondary">{gone}</span> : null}
         {unread.length > 0 ? (
           <span class="problem" role="alert">
             {formatCount(unread.length)} could not be read: {unread[0]}; trying again
@@ -37,10 +33,16 @@ export function CompareView({ live }: { live: Live }) {
   );
 }
 
-function NothingChosen() {
+function goneText(count: number): string {
+  if (count === 0) return '';
+  return `${formatCount(count)} ${count === 1 ? 'is' : 'are'} not there any more`;
+}
+
+function NothingChosen({ gone }: { gone: string }) {
   return (
     <main class="hint">
       <h1>Compare</h1>
+      {gone ? <p role="alert">Of the runs that this address named, {gone}.</p> : null}
       <p>No runs are chosen.</p>
       <p>
         Tick runs in the <a href={addressOf('runs')}>list of runs</a> and choose “compare” there; or

@@ -89,7 +89,7 @@ function Difference({ board, series }: { board: Board; series: string }) {
 function noteOf(board: Board, series: string): string {
   const { points, thinned } = shownOf(board, series);
   const steps = points.steps.length;
-  return `${formatCount(steps)} steps that both have reached${thinned ? thinnedNote : ''}`;
+  return `${formatCount(steps)} steps in both${thinned ? thinnedNote : ''}`;
 }
 
 function pairNames(board: Board): string[] {
@@ -106,7 +106,7 @@ function Here({ board, series }: { board: Board; series: string }) {
   });
   const text =
     step === undefined || a === undefined || b === undefined
-      ? 'below zero: the first run is lower'
+      ? 'below zero: the first is lower'
       : `step ${formatCount(step)}: ${formatValue(a - b)}`;
   return <span class="here">{text}</span>;
 }

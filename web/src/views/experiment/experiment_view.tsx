@@ -10,6 +10,7 @@ import type { RunJson } from '../../gen/normlab/v1/run_pb';
 import type { Live } from '../../state/live';
 import { address } from '../../state/router';
 import { select, selectionIsMade } from '../../state/selection';
+import { addressOf } from '../../state/url_state';
 import { Comparison } from '../compare/comparison';
 import { CopyLink } from '../shared/copy_link';
 import '../run/run.css';
@@ -55,6 +56,9 @@ export function ExperimentView({ live }: { live: Live }) {
     return (
       <main class="hint">
         <p role="alert">{problem.value}</p>
+        <p>
+          <a href={addressOf('runs')}>All runs</a>
+        </p>
       </main>
     );
   }

@@ -18,7 +18,8 @@ export function PublishedTable({ preset, runs }: Props) {
   if (rows.length === 0) return null;
   const number = (value: unknown) => (value === undefined ? '' : formatValue(Number(value)));
   return (
-    <section class="published" aria-label="published figures">
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls sideways where there is little room
+    <section class="published" aria-label="published figures" tabIndex={0}>
       <table>
         <caption class="secondary" title={preset?.description}>
           published: {preset?.source}

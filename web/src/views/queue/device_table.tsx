@@ -140,9 +140,14 @@ function Holder({ live, lease }: { live: Live; lease: LeaseJson }) {
 function DrainButton({ live, store, device }: Props & { device: DeviceJson }) {
   const reason = useRef<HTMLInputElement>(null);
   const update = (drainReason: string, done: string) => {
-    live.client.call('PATCH', '/devices', { id: device.id, drainReason }).then(
-      () => {
-        say(`${device.id} ${done}`);
+    live.client.call<DeviceJson>('PATCH', '/devices', { id: device.id, drainReason }).then(
+      ({ unavailableReason = '' }) => {
+        // Put back, it may still have a fault of its own.
+        if (drainReason === '' && unavailableReason !== '') {
+          sayProblem(`${device.id} still takes no runs`, unavailableReason);
+        } else {
+          say(`${device.id} ${done}`);
+        }
         store.changed();
       },
       (error: unknown) => sayProblem(device.id ?? 'device', error),

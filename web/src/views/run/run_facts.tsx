@@ -11,8 +11,11 @@ import { settingRows } from '../../format/settings';
 import type { RunJson } from '../../gen/normlab/v1/run_pb';
 import { abandonedParts } from '../../state/lineage';
 import type { Live } from '../../state/live';
+import { resourcesText } from '../../state/queue_text';
 import { address, setQuery } from '../../state/router';
+import { addressOf } from '../../state/url_state';
 import { TimeText } from '../shared/quantity';
+import { StateLabel } from '../shared/state_label';
 
 /** Name, text, unit of what is known. */
 function factsOf(run: RunJson): [string, string, string][] {
@@ -34,6 +37,8 @@ function factsOf(run: RunJson): [string, string, string][] {
       summary.instructionSet || undefined,
       'the same bits are promised within one set',
     ],
+    ['class', run.priority === 'normal' ? '' : run.priority, 'in the queue'],
+    ['asks for', resourcesText(run.resources), 'of each GPU'],
     ['submitted by', run.user, ''],
     ['labels', run.labels?.join(', ') || undefined, ''],
   ];
@@ -51,7 +56,7 @@ const spent = (value: unknown) =>
 const speed = (value: unknown) =>
   Number(value ?? 0) > 0 ? `${formatValue(Number(value))} steps a second` : undefined;
 
-export function Facts({ run }: { run: RunJson }) {
+export function Facts({ live, run }: { live: Live; run: RunJson }) {
   return (
     <dl class="facts">
       {factsOf(run).map(([name, text, unit]) => (
@@ -60,6 +65,15 @@ export function Facts({ run }: { run: RunJson }) {
           <dd>{text}</dd>
         </div>
       ))}
+      <div>
+        <dt>submitted</dt>
+        <dd>
+          <TimeText time={run.createTime} />
+        </dd>
+      </div>
+      {(run.after ?? []).map((one) => (
+        <AfterFact key={one.run} live={live} id={one.run ?? ''} condition={one.condition} />
+      ))}
       {run.notes ? (
         <div class="notes">
           <dt>notes</dt>
@@ -67,6 +81,27 @@ export function Facts({ run }: { run: RunJson }) {
         </div>
       ) : null}
     </dl>
+  );
+}
+
+interface AfterProps {
+  live: Live;
+  id: string;
+  condition: string | undefined;
+}
+
+function AfterFact({ live, id, condition }: AfterProps) {
+  useEffect(() => live.needRun(id), [live, id]);
+  const other = live.runs.get(id);
+  return (
+    <div title="what must have come before it starts">
+      <dt>starts after</dt>
+      <dd>
+        {condition === 'any' ? 'the end of ' : 'the success of '}
+        <a href={addressOf('run', id)}>{other?.displayName ?? id}</a>{' '}
+        {other ? <StateLabel state={other.state} /> : null}
+      </dd>
+    </div>
   );
 }
 
@@ -115,48 +150,54 @@ export function Attempts({ run }: { run: RunJson }) {
   const left = new Map(abandonedParts(attempts).map(({ attempt, from }) => [attempt, from]));
   if (attempts.length === 0) return <p class="secondary">none has started</p>;
   return (
-    <table class="attempts">
-      <thead>
-        <tr>
-          <th scope="col" class="number">
-            attempt
-          </th>
-          <th scope="col">device</th>
-          <th scope="col">went on from</th>
-          <th scope="col" class="number">
-            last step
-          </th>
-          <th scope="col" title="Steps that are no part of the curve; the charts have them faintly">
-            left behind
-          </th>
-          <th scope="col">started</th>
-          <th scope="col">ran for</th>
-          <th scope="col" class="wide">
-            how it ended
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {attempts.map((attempt) => (
-          <tr key={attempt.number}>
-            <th scope="row" class="number">
-              {attempt.number}
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls sideways where there is little room
+    <section class="attempts" aria-label="attempts" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col" class="number">
+              attempt
             </th>
-            <td>{attempt.device}</td>
-            <td>{originText(attempt.resumedFromStep, attempt.resumedFromAttempt)}</td>
-            <td class="number">{formatCount(Number(attempt.lastStep ?? 0))}</td>
-            <td>{leftText(left.get(attempt.number ?? 0), attempt.lastStep)}</td>
-            <td>
-              <TimeText time={attempt.startTime} />
-            </td>
-            <td>{spent(attempt.runSeconds) ?? ''}</td>
-            <td class="wide" title={attempt.endReason}>
-              {attempt.endReason}
-            </td>
+            <th scope="col">device</th>
+            <th scope="col">went on from</th>
+            <th scope="col" class="number">
+              last step
+            </th>
+            <th
+              scope="col"
+              title="Steps that are no part of the curve; the charts have them faintly"
+            >
+              left behind
+            </th>
+            <th scope="col">started</th>
+            <th scope="col">ran for</th>
+            <th scope="col" class="wide">
+              how it ended
+            </th>
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {attempts.map((attempt) => (
+            <tr key={attempt.number}>
+              <th scope="row" class="number">
+                {attempt.number}
+              </th>
+              <td>{attempt.device}</td>
+              <td>{originText(attempt.resumedFromStep, attempt.resumedFromAttempt)}</td>
+              <td class="number">{formatCount(Number(attempt.lastStep ?? 0))}</td>
+              <td>{leftText(left.get(attempt.number ?? 0), attempt.lastStep)}</td>
+              <td>
+                <TimeText time={attempt.startTime} />
+              </td>
+              <td>{spent(attempt.runSeconds) ?? ''}</td>
+              <td class="wide" title={attempt.endReason}>
+                {attempt.endReason}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
   );
 }
 

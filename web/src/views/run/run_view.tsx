@@ -18,7 +18,7 @@ export function RunView({ live }: { live: Live }) {
       <RunHead live={live} run={run} />
       <RunCharts live={live} id={id} />
       <section class="folds">
-        <Facts run={run} />
+        <Facts live={live} run={run} />
         <Fold name="settings">
           <Settings live={live} run={run} />
         </Fold>

@@ -3,9 +3,10 @@ import { useEffect, useRef } from 'preact/hooks';
 import { formatCount } from '../../format/format';
 import { stateLook } from '../../format/state';
 import type { Live } from '../../state/live';
-import { selected, toggle } from '../../state/selection';
+import { selected } from '../../state/selection';
 import type { TableRow } from '../../state/table_rows';
 import { addressOf } from '../../state/url_state';
+import { toggleRow } from './pick';
 import { useFocusedRow } from './run_row';
 import { fold } from './runs_state';
 
@@ -22,7 +23,9 @@ export function GroupRow({ live, row, columns, index, isStop }: Props) {
   const box = useRef<HTMLInputElement>(null);
   const element = useFocusedRow(row.key);
   const count = row.runs.filter((run) => selected.value.includes(run)).length;
-  const some = count > 0 && count < row.runs.length;
+  const isPart = row.kind === 'group' && live.query.isPartDownTo(row.experiment);
+  const isAll = count === row.runs.length && !isPart;
+  const some = count > 0 && !isAll;
   useEffect(() => {
     if (box.current) box.current.indeterminate = some;
   }, [some]);
@@ -41,8 +44,8 @@ export function GroupRow({ live, row, columns, index, isStop }: Props) {
           ref={box}
           type="checkbox"
           tabIndex={-1}
-          checked={count === row.runs.length}
-          onChange={() => toggle(row.runs)}
+          checked={isAll}
+          onChange={() => toggleRow(live, row)}
           aria-label={`draw all runs of ${name}`}
         />
       </td>
@@ -66,7 +69,7 @@ export function GroupRow({ live, row, columns, index, isStop }: Props) {
         ) : (
           <span class="title">{name}</span>
         )}{' '}
-        <span class="secondary">{summary(live, row)}</span>
+        <span class="secondary">{summary(live, row, isPart)}</span>
       </th>
     </tr>
   );
@@ -78,7 +81,7 @@ function experimentName(live: Live, id: string): string {
 }
 
 // 3 runs: 2 running, 1 queued
-function summary(live: Live, { kind, runs }: Props['row']): string {
+function summary(live: Live, { runs }: Props['row'], isPart: boolean): string {
   const counts = new Map<string, number>();
   for (const run of runs) {
     const { word } = stateLook(live.runs.get(run)?.state);
@@ -86,9 +89,5 @@ function summary(live: Live, { kind, runs }: Props['row']): string {
   }
   const parts = [...counts].map(([word, count]) => `${formatCount(count)} ${word}`);
   const count = `${formatCount(runs.length)} ${runs.length === 1 ? 'run' : 'runs'}`;
-  // The pages end within this experiment: there are more of it below.
-  const listed = live.query.ids.value;
-  const isPartOf =
-    kind === 'group' && listed.length < live.query.total.value && runs[0] === listed.at(-1);
-  return `${count}${isPartOf ? ' read so far' : ''}: ${parts.join(', ')}`;
+  return `${count}${isPart ? ' read so far' : ''}: ${parts.join(', ')}`;
 }

@@ -6,6 +6,7 @@ import type { Column } from '../../state/columns';
 import type { Live } from '../../state/live';
 import { hoveredRun, selected, toggle } from '../../state/selection';
 import { addressOf } from '../../state/url_state';
+import { rowMenu, showRowMenu } from './row_menu_state';
 import { RunCell } from './run_cells';
 import { activeRow, rowToFocus } from './runs_state';
 
@@ -83,6 +84,21 @@ export function RunRow({ live, id, inGroup, columns, index, isStop }: Props) {
       {columns.map((column) => (
         <RunCell key={column.name} live={live} run={run} id={id} column={column} nameOf={nameOf} />
       ))}
+      <td class="do">
+        <button
+          type="button"
+          tabIndex={-1}
+          aria-expanded={rowMenu.value?.run === id}
+          aria-label={`what can be done with ${run.displayName}`}
+          title="cancel, pause, retry, label … (M)"
+          onClick={(event) => {
+            const element = event.currentTarget.closest('tr');
+            if (element) showRowMenu(id, element);
+          }}
+        >
+          ⋯
+        </button>
+      </td>
     </tr>
   );
 }

@@ -23,7 +23,7 @@ export function RunTable({ live }: { live: Live }) {
   const scroll = useScroll(box);
   const rows = useMemo(() => computed(() => rowsOf(live)), [live]);
   const shown = useWindow(scroll, rows);
-  const onKeyDown = useTableKeys(box, rows);
+  const onKeyDown = useTableKeys(live, box, rows);
   useVisibleRows(live, rows, shown);
 
   const columns = columnsShown(live);
@@ -40,7 +40,9 @@ export function RunTable({ live }: { live: Live }) {
         aria-busy={!live.query.listed.value}
         style={{ minWidth: `${leastWidth(columns)}px` }}
       >
-        <caption class="hidden">Runs. Arrow keys move, space draws, enter opens.</caption>
+        <caption class="hidden">
+          Runs. Arrow keys move, space draws, enter opens, M shows what can be done.
+        </caption>
         <TableColumns columns={columns} />
         <TableHead columns={columns} />
         <tbody>
@@ -61,7 +63,7 @@ export function RunTable({ live }: { live: Live }) {
                 key={row.key}
                 live={live}
                 row={row}
-                columns={columns.length + 3}
+                columns={columns.length + 4}
                 index={from + at + 1}
                 isStop={row === stop}
               />

@@ -2,6 +2,7 @@
 import './runs.css';
 import { useEffect, useMemo } from 'preact/hooks';
 import { keepDetail, plainBoard } from '../../charts/board';
+import { ChartTools } from '../../charts/chart_tools';
 import { CurveChart } from '../../charts/curve_chart';
 import { formatCount, formatLarge } from '../../format/format';
 import { progressText } from '../../format/run_text';
@@ -9,11 +10,12 @@ import { stateLook } from '../../format/state';
 import type { RunJson } from '../../gen/normlab/v1/run_pb';
 import type { Live } from '../../state/live';
 import { address } from '../../state/router';
-import { cursorStep, select, zoom, zoomTo } from '../../state/selection';
+import { select } from '../../state/selection';
 import { addressOf } from '../../state/url_state';
 import { CopyLink } from '../shared/copy_link';
 import { RunActionsBar } from '../shared/run_actions_bar';
 import { ListBar } from './list_bar';
+import { RowMenu } from './row_menu';
 import { heldStep } from './run_cells';
 import { RunTable } from './run_table';
 
@@ -37,6 +39,7 @@ export function RunsView({ live }: { live: Live }) {
       <RunTable live={live} />
       {isEmpty ? <NoneFound /> : null}
       <Curves live={live} />
+      <RowMenu live={live} />
     </main>
   );
 }
@@ -77,18 +80,14 @@ function Curves({ live }: { live: Live }) {
   const drawn = live.drawn.value;
   const board = useMemo(() => plainBoard(live), [live]);
   useEffect(() => keepDetail(board), [board]);
+  const { y } = board.look.value;
   return (
     <section class="curves" aria-label="Curves of the selected runs">
       <div class="strip">
         <Selection live={live} drawn={drawn} />
         <RunActionsBar live={live} ids={live.chosen.value} />
         <span class="space" />
-        {cursorStep.value !== undefined ? <span>step {formatCount(cursorStep.value)}</span> : null}
-        {zoom.value ? (
-          <button type="button" onClick={() => zoomTo(undefined)} title="Or double-click a chart">
-            steps {formatCount(zoom.value.from)} to {formatCount(zoom.value.to)} · show all
-          </button>
-        ) : null}
+        {drawn.length > 0 ? <ChartTools board={board} /> : null}
         {drawn.length > 0 ? (
           <button type="button" onClick={() => select([])} title="Draw no runs">
             clear
@@ -98,11 +97,12 @@ function Curves({ live }: { live: Live }) {
       </div>
       {drawn.length > 0 ? (
         <div class="charts">
-          <CurveChart board={board} series="loss" title="loss (log)" />
+          <CurveChart board={board} series="loss" title={`loss (${y})`} unit="nats per token" />
           <CurveChart
             board={board}
             series="gradient_norm"
-            title="gradient norm (log, before clipping)"
+            title={`gradient norm (${y}, before clipping)`}
+            unit="L2 norm over all parameters"
           />
         </div>
       ) : null}

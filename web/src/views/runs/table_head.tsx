@@ -6,21 +6,23 @@ import { cursorStep } from '../../state/selection';
 import { order, pageWidth } from './runs_state';
 
 /** Widths of the columns before the others, in CSS pixels; the name takes what is left. */
-const pickWidth = 40;
-const stateWidth = { wide: 104, narrow: 104, phone: 26 };
+const pickWidth = { wide: 40, narrow: 40, phone: 30 };
+const stateWidth = { wide: 104, narrow: 104, phone: 24 };
 const phoneWidth = 64;
+const menuWidth = { wide: 34, narrow: 34, phone: 28 };
 const leastNameWidth = { wide: 180, narrow: 140, phone: 110 };
 
 export function TableColumns({ columns }: { columns: readonly Column[] }) {
   const size = pageWidth.value;
   return (
     <colgroup>
-      <col style={{ width: `${pickWidth}px` }} />
+      <col style={{ width: `${pickWidth[size]}px` }} />
       <col style={{ width: `${stateWidth[size]}px` }} />
       <col />
       {columns.map((column) => (
         <col key={column.name} style={{ width: `${widthOf(column)}px` }} />
       ))}
+      <col style={{ width: `${menuWidth[size]}px` }} />
     </colgroup>
   );
 }
@@ -33,7 +35,8 @@ function widthOf(column: Column): number {
 export function leastWidth(columns: readonly Column[]): number {
   const size = pageWidth.value;
   const others = columns.reduce((sum, column) => sum + widthOf(column), 0);
-  return pickWidth + stateWidth[size] + leastNameWidth[size] + others;
+  const own = pickWidth[size] + stateWidth[size] + leastNameWidth[size] + menuWidth[size];
+  return own + others;
 }
 
 export function TableHead({ columns }: { columns: readonly Column[] }) {
@@ -55,6 +58,9 @@ export function TableHead({ columns }: { columns: readonly Column[] }) {
             atCursor={column.name === 'loss' || column.name === 'gradient_norm'}
           />
         ))}
+        <th scope="col">
+          <span class="hidden">what can be done</span>
+        </th>
       </tr>
     </thead>
   );

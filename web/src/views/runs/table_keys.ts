@@ -1,16 +1,19 @@
-// The keyboard in the run table: arrows, Home, End and Page keys move, Space draws, Enter opens,
-// Left and Right fold and unfold an experiment.
+// The keyboard in the run table: arrows, Home, End and Page keys move, Space draws, Enter opens, M or
+// the menu key shows what can be done with a run, Left and Right fold and unfold an experiment.
 import type { Signal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
+import type { Live } from '../../state/live';
 import { goTo } from '../../state/router';
-import { toggle } from '../../state/selection';
 import { scrollToRow, type TableRow } from '../../state/table_rows';
+import { toggleRow } from './pick';
+import { showRowMenu } from './row_menu_state';
 import { activeRow, fold, rowToFocus } from './runs_state';
 
 /** Of every row and of the head, in CSS pixels; runs.css has it too. */
 export const rowHeight = 26;
 
 export function useTableKeys(
+  live: Live,
   box: { current: HTMLElement | null },
   rows: Signal<readonly TableRow[]>,
 ): (event: KeyboardEvent) => void {
@@ -50,22 +53,29 @@ export function useTableKeys(
       };
       const to = moves[event.key];
       if (to !== undefined) moveTo(to);
-      else if (!act(event.key, row, target)) return;
+      else if (!act(live, event, row, target)) return;
       event.preventDefault();
     };
-  }, [box, rows]);
+  }, [live, box, rows]);
 }
 
 /** False for a key that means nothing here. */
-function act(key: string, row: TableRow, target: HTMLElement): boolean {
+function act(live: Live, event: KeyboardEvent, row: TableRow, target: HTMLElement): boolean {
+  const { key } = event;
   const isControl = target.closest('button, a, input') !== null;
   if (key === ' ' && !isControl) {
-    toggle(row.kind === 'run' ? [row.run] : row.runs);
+    toggleRow(live, row);
     return true;
   }
   if (key === 'Enter' && !isControl) {
     if (row.kind === 'run') goTo('run', row.run);
     else if (row.kind === 'group') goTo('experiment', row.experiment);
+    return true;
+  }
+  const isMenuKey = key === 'm' || key === 'ContextMenu' || (key === 'F10' && event.shiftKey);
+  if (isMenuKey && row.kind === 'run') {
+    const element = target.closest('tr');
+    if (element) showRowMenu(row.run, element);
     return true;
   }
   if (row.kind !== 'group') return false;

@@ -3,10 +3,11 @@ import './submit.css';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { PresetJson } from '../../gen/normlab/v1/experiment_service_pb';
 import type { Live } from '../../state/live';
+import { ownOf } from '../../state/own_fields';
 import { ReadOnce } from '../../state/read_once';
 import { address, goTo } from '../../state/router';
 import { answerOf, SubmitCheck } from '../../state/submit_check';
-import { bodyOf, draftOf, givenOf } from '../../state/submit_form';
+import { type Base, bodyOf, draftOf, givenOf } from '../../state/submit_form';
 import { addressOf } from '../../state/url_state';
 import { say } from '../shared/said';
 import { OwnFields } from './own_fields';
@@ -31,10 +32,20 @@ export function SubmitView({ live }: { live: Live }) {
   useEffect(() => live.needRun(from), [live, from]);
   const fromRun = from === '' ? undefined : live.runs.get(from);
   const settings = live.settings.value;
-  const base = useMemo(() => givenOf(fromRun, settings), [fromRun?.spec, settings]);
-  const draft = draftOf(query, base, settings, fromRun?.device);
-  const isReady = settings.length > 0 && (from === '' || fromRun !== undefined);
-  const body = bodyOf(draft, settings);
+  const { user, role } = live;
+  const base: Base = useMemo(
+    () => ({
+      given: givenOf(fromRun, settings),
+      own: ownOf(fromRun, user.value, role.value),
+    }),
+    [fromRun?.spec, settings, user.value, role.value],
+  );
+  const draft = draftOf(query, base, settings);
+  const isReady =
+    settings.length > 0 &&
+    (from === '' || fromRun !== undefined) &&
+    (draft.preset === '' || presets.length > 0);
+  const body = bodyOf(draft, settings, presets);
   const text = JSON.stringify(body);
   useEffect(() => {
     if (isReady) check.ask(JSON.parse(text), draft.preset !== '');
@@ -64,7 +75,7 @@ export function SubmitView({ live }: { live: Live }) {
       <form onSubmit={submit}>
         <div class="fields">
           <h1>
-            {from === '' ? (
+            {from === '' || live.absent.value.has(from) ? (
               'A new run'
             ) : (
               <>
@@ -73,16 +84,19 @@ export function SubmitView({ live }: { live: Live }) {
               </>
             )}
           </h1>
-          {from !== '' && !fromRun ? (
-            <p class="secondary" role="status">
-              Reading that run… If it was deleted, <a href={addressOf('submit')}>begin anew</a>.
-            </p>
-          ) : null}
+          {from !== '' && !fromRun ? <NoSuchRun live={live} id={from} /> : null}
           {settings.length === 0 ? <NotReady live={live} /> : null}
           {isReady ? (
             <>
-              <OwnFields live={live} draft={draft} presets={presets} check={check} />
-              <SettingFields draft={draft} base={base} settings={settings} check={check} />
+              <OwnFields
+                live={live}
+                draft={draft}
+                base={base}
+                presets={presets}
+                settings={settings.map(({ name }) => name)}
+                check={check}
+              />
+              <SettingFields draft={draft} base={base.given} settings={settings} check={check} />
             </>
           ) : null}
         </div>
@@ -91,6 +105,24 @@ export function SubmitView({ live }: { live: Live }) {
         ) : null}
       </form>
     </main>
+  );
+}
+
+function NoSuchRun({ live, id }: { live: Live; id: string }) {
+  if (!live.absent.value.has(id)) {
+    return (
+      <p class="secondary" role="status">
+        reading that run…
+      </p>
+    );
+  }
+  return (
+    <>
+      <p role="alert">There is no run {id}. It may have been deleted.</p>
+      <p>
+        <a href={addressOf('submit')}>Begin anew</a>
+      </p>
+    </>
   );
 }
 

@@ -2,6 +2,7 @@
 // says it.
 import { formatBytes, formatCount, formatLarge } from '../../format/format';
 import type { RunJson } from '../../gen/normlab/v1/run_pb';
+import { ownNameOf } from '../../state/own_fields';
 import type { Setting } from '../../state/settings';
 import type { SubmitCheck } from '../../state/submit_check';
 import { changedSettings, commandLine, type Draft, settingOfField } from '../../state/submit_form';
@@ -85,12 +86,12 @@ function Size({ runs }: { runs: readonly RunJson[] }) {
 // All that is wrong, in one place; what belongs to a field stands there as well.
 function Wrong({ check }: { check: SubmitCheck }) {
   const answer = check.answer.value;
-  const lines = [
+  const nameOf = (field: string) => settingOfField(field) || ownNameOf(field) || field;
+  const all = [
     ...(answer?.problem ? [answer.problem] : []),
-    ...(answer?.problems ?? []).map(
-      ({ field, description }) => `${settingOfField(field) || field}: ${description}`,
-    ),
+    ...(answer?.problems ?? []).map(({ field, description }) => `${nameOf(field)}: ${description}`),
   ];
+  const lines = [...new Set(all)]; // a preset is refused once for each of its runs
   if (lines.length === 0) return null;
   return (
     <div class="wrong-list" role="status">
