@@ -137,6 +137,11 @@ test('a long run is soon there, with its spike, and a zoom has every point', asy
   await putCursor(page, 'loss', spike - 1);
   const cell = page.locator('.outcomes tbody td.at-cursor').first();
   await until('the value', async () => (await cell.textContent()) === before);
+  await show(page, `#/runs?sel=${id}&x=${from}..${from + 99}`);
+  await until('every point', async () => (await corner(page)) === '100 of 100 points');
+  await putCursor(page, 'loss', spike - 1);
+  const row = page.locator('tr.run td.value').first();
+  await until('the value', async () => (await row.textContent()) === before);
   assert.deepEqual(page.faults, []);
   await page.close();
 });

@@ -23,11 +23,6 @@ export class Series {
     return this.steps.at(-1) ?? 0;
   }
 
-  /** The value at this step, or at the last one held before; undefined beyond the curve's end. */
-  at(step: number): number | undefined {
-    return step > this.lastStep ? undefined : this.values[this.indexAtOrBefore(step)];
-  }
-
   /**
    * The point at this step or, where points are thinned away, the last one held before; undefined
    * where there is none, and beyond the curve's end.
