@@ -11,9 +11,11 @@
 //                       steady clock, which all processes of a machine share
 //   series=N            so many series more: extra/1 ... each with the value step + its number
 //   nan_at=N            the loss of step N is not a number; likewise
-//   plus_inf_at=N, minus_inf_at=N  it is +Infinity, -Infinity, and
+//   plus_inf_at=N, minus_inf_at=N  it is +Infinity, -Infinity,
+//   zero_at=N, negative_at=N       0, -1, and
 //   missing_at=N        step N has no loss
-//   spike_at=N          the loss of step N is a hundred times what it would be
+//   spike_at=N          the loss of step N is a hundred times what it would be; such a run has the
+//                       series spike as well, 1 at step N and else 0
 //   gradient_nan_at=N   the gradient norm of step N is not a number
 //   throw_at=N          Train throws at step N
 //   oom_at=N            Train throws at step N what torch says when a GPU's memory is full
@@ -106,6 +108,8 @@ double Loss(const Script& script, int64_t step) {
   if (step == script.Number("nan_at")) return kNan;
   if (step == script.Number("plus_inf_at")) return kInfinity;
   if (step == script.Number("minus_inf_at")) return -kInfinity;
+  if (step == script.Number("zero_at")) return 0;
+  if (step == script.Number("negative_at")) return -1;
   const auto s = static_cast<double>(step);
   if (script.Text("value") == "clock") return WallMilliseconds();
   if (script.Text("value") == "steady") return SteadyNanoseconds();
@@ -255,6 +259,8 @@ Result Train(const TrainingSettings& settings, Observer& observer, const Monoton
   for (int64_t i = 1; i <= script.Number("series"); ++i) {
     names.push_back("extra/" + std::to_string(i));
   }
+  const bool has_spike = script.Number("spike_at") > 0;
+  if (has_spike) names.push_back("spike");
   observer.OnSeries(names);
   const auto start = std::chrono::steady_clock::now();
   std::vector<Observation> observations(names.size());
@@ -274,6 +280,7 @@ Result Train(const TrainingSettings& settings, Observer& observer, const Monoton
     observations[0].value = loss;
     observations[1].value = gradient_norm;
     observations[2].value = settings.learning_rate;
+    if (has_spike) observations.back().value = step == script.Number("spike_at") ? 1 : 0;
     if (probe) {
       if (!std::exchange(declared, true)) observer.OnSeries(std::vector<std::string>{"log_z"});
       observations.push_back({static_cast<uint32_t>(names.size()), static_cast<double>(step)});

@@ -91,6 +91,25 @@ test('the article is seen to train', async () => {
     assert.ok(Math.abs(figures[at] / published - 1) < 0.006, `${figures}`);
     assert.ok(Math.abs(figures[at + 1] / published - 1) < 0.005, `${figures}`);
   }
+  // The same of all three, by what the preset says and what the server has.
+  const { presets } = await api('GET', '/presets');
+  const preset = presets.find(({ name }) => name === 'article');
+  for (const { id, displayName } of experiment.runs) {
+    const { summary } = await api('GET', `/runs/${id}`);
+    const { published } = preset.runs.find((one) => one.displayName === displayName);
+    const row = page.locator(`[data-published="${displayName}"] td.number`);
+    const shown = (await row.allTextContents()).map(Number);
+    const wanted = [
+      summary.finalLoss,
+      published.finalLoss,
+      summary.maxGradientNorm,
+      published.maxGradientNorm,
+    ];
+    assert.equal(shown.length, wanted.length);
+    for (const [at, value] of wanted.entries()) {
+      assert.ok(Math.abs(shown[at] / value - 1) < 0.006, `${displayName}: ${shown}, ${wanted}`);
+    }
+  }
   await until('profiles', async () => (await page.locator('[data-profile] circle').count()) === 36);
   await takePictures(page, artefacts, 'experiment', { height: 1700 });
 

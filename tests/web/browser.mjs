@@ -186,9 +186,28 @@ export function drawnPoints(page, series) {
   }, series);
 }
 
+/** Puts the pointer on a chart at a place of its x axis. */
+export async function putCursor(page, series, x) {
+  const left = await page.evaluate(({ series, x }) => window.charts[series].valToPos(x, 'x'), {
+    series,
+    x,
+  });
+  await page.locator(`[data-series="${series}"] .u-over`).hover({ position: { x: left, y: 80 } });
+}
+
+/** What is written below a chart about the place under the cursor, once it says anything of `text`. */
+export function cursorNote(page, series, text) {
+  const note = page.locator(`[data-series="${series}"] .here`);
+  return until(`"${text}" below ${series}`, async () => {
+    const seen = await note.textContent();
+    return seen.includes(text) && seen;
+  });
+}
+
 /**
  * What mark is drawn at a step at the top or bottom edge of a chart, by its pixels: '▲' gets wider
- * downwards, '▼' narrower, and '×' is two strokes at both heights; '' is nothing, or no mark.
+ * downwards, '▼' narrower, '○' is two strokes in the middle, and '×' two at both ends; '' is
+ * nothing, or no mark.
  */
 export function markAt(page, series, step, edge, colour = '#2563eb') {
   return page.evaluate(
@@ -211,12 +230,59 @@ export function markAt(page, series, step, edge, colour = '#2563eb') {
         return filled.join('').trim().split(/ +/).filter(Boolean);
       };
       const [upper, lower] = [runsAt(0.15), runsAt(0.8)];
+      if (runsAt(0.5).length === 2) return '○';
       if (upper.length === 2 && lower.length === 2) return '×';
       if (upper.length !== 1 || lower.length !== 1) return '';
       const [above, below] = [upper[0].length, lower[0].length];
       return Math.abs(above - below) < 2 ? '' : above < below ? '▲' : '▼';
     },
     { series, step, edge, colour },
+  );
+}
+
+/** What the download menu of a chart gives: the file's name and content. */
+export async function takeAway(page, title, kind) {
+  const waiting = page.waitForEvent('download');
+  await page.getByRole('button', { name: `download ${title}` }).click();
+  await page.getByRole('button', { name: kind, exact: true }).click();
+  const file = await waiting;
+  return { name: file.suggestedFilename(), content: readFileSync(await file.path()) };
+}
+
+/** The elements of an SVG file, as a browser reads it: [name, attributes, own text] of each. */
+export async function svgElements(page, content) {
+  const elements = await page.evaluate((text) => {
+    const { documentElement } = new DOMParser().parseFromString(text, 'image/svg+xml');
+    return [documentElement, ...documentElement.querySelectorAll('*')].map((element) => [
+      element.localName,
+      Object.fromEntries([...element.attributes].map(({ name, value }) => [name, value])),
+      element.textContent,
+    ]);
+  }, content.toString());
+  if (elements[0][0] !== 'svg') throw new Error(`no SVG: ${content.toString().slice(0, 200)}`);
+  return elements;
+}
+
+/** Size of a PNG file, and how many pixels of a colour are in its rows from `top` on. */
+export function pngPixels(page, content, colour, top = 0) {
+  return page.evaluate(
+    async ([address, colour, top]) => {
+      const image = new Image();
+      image.src = address;
+      await image.decode();
+      const { width, height } = image;
+      const canvas = Object.assign(document.createElement('canvas'), { width, height });
+      const context = canvas.getContext('2d');
+      context.drawImage(image, 0, 0);
+      const { data } = context.getImageData(0, top, width, height - top);
+      const wanted = [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16));
+      let found = 0;
+      for (let at = 0; at < data.length; at += 4) {
+        if (wanted.every((value, channel) => Math.abs(value - data[at + channel]) < 8)) found++;
+      }
+      return { width, height, found };
+    },
+    [`data:image/png;base64,${content.toString('base64')}`, colour, top],
   );
 }
 

@@ -1,9 +1,10 @@
 // Fifty runs that train while one page draws them all, for MINUTES (default .5):
 //   NORMLABD=… NORMLAB=… node crowd.e2e.mjs ARTEFACTS [MINUTES]
-// What the page holds in memory grows by less than 50 MB, and what the server sends it grows with the
-// number of new points and with nothing else.
+// What the page holds in memory grows by less than 50 MB, also as the system counts it, with canvases
+// and the worker that has the stream; and what the server sends grows with the number of new points
+// and with nothing else.
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { after } from 'node:test';
 import { drawnPoints, openBrowser, seeCharts, until } from './browser.mjs';
@@ -39,6 +40,15 @@ async function heldBytes(session) {
   return usedSize + embedderHeapUsedSize + backingStorageSize;
 }
 
+/** Bytes of memory of these processes together. */
+function residentBytes(pids) {
+  const ofProcess = (pid) => {
+    const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
+    return 1024 * Number(kilobytes);
+  };
+  return pids.reduce((sum, pid) => sum + ofProcess(pid), 0);
+}
+
 test('fifty live runs cost a page little, and no more with time', async () => {
   const port = await network.listen();
   server.allowPort(port);
@@ -71,11 +81,14 @@ test('fifty live runs cost a page little, and no more with time', async () => {
 
   const session = await page.context().newCDPSession(page);
   const half = 30_000 * Number(minutes);
+  // Whatever runs the page and its worker; the browser may start others, for pages to come.
+  const processes = browser.renderers();
   const looks = [];
   for (let look = 0; look < 3; look++) {
     if (look > 0) await page.waitForTimeout(half);
     const points = (await drawn()).reduce((sum, length) => sum + length);
-    looks.push({ points, bytes: network.received, held: await heldBytes(session) });
+    const held = await heldBytes(session);
+    looks.push({ points, bytes: network.received, held, resident: residentBytes(processes) });
   }
   await page.screenshot({ path: join(artefacts, 'crowd.png') });
   const [begin, middle, end] = looks;
@@ -85,11 +98,13 @@ test('fifty live runs cost a page little, and no more with time', async () => {
     bytesOfPoint: [perPoint(begin, middle), perPoint(middle, end)].map(Math.round),
     grown: end.held - begin.held,
     held: end.held,
+    residentGrown: end.resident - begin.resident,
   };
   console.log(
     `${runs} live runs for ${minutes} min: ${figures.points} points of loss, ` +
       `${figures.bytesOfPoint.join(' and then ')} bytes each, the page holds ` +
-      `${(end.held / 1e6).toFixed(1)} MB, ${(figures.grown / 1e6).toFixed(1)} MB more than before`,
+      `${(end.held / 1e6).toFixed(1)} MB, ${(figures.grown / 1e6).toFixed(1)} MB more than before; ` +
+      `its processes take ${(figures.residentGrown / 1e6).toFixed(1)} MB more`,
   );
   writeFileSync(join(artefacts, 'crowd.json'), `${JSON.stringify(figures)}\n`);
 
@@ -98,6 +113,7 @@ test('fifty live runs cost a page little, and no more with time', async () => {
     `${figures.points}`,
   );
   assert.ok(figures.grown < mostGrowth, `${figures.grown} bytes more`);
+  assert.ok(figures.residentGrown < mostGrowth, `${figures.residentGrown} bytes more in processes`);
   const [first, second] = figures.bytesOfPoint;
   assert.ok(second < 1.3 * first, `${first} bytes a point, and later ${second}`);
   assert.equal(await server.watchers(), 1, 'event streams');

@@ -4,7 +4,16 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import test, { after, before } from 'node:test';
-import { drawnExtent, drawnPoints, openBrowser, seeCharts, until } from './browser.mjs';
+import {
+  cursorNote,
+  drawnExtent,
+  drawnPoints,
+  openBrowser,
+  putCursor,
+  seeCharts,
+  seriousFaults,
+  until,
+} from './browser.mjs';
 import { FakeServer, scriptedRun } from './fake_server.mjs';
 
 const [dist, artefacts] = process.argv.slice(2);
@@ -111,6 +120,112 @@ test('what is wrong with the server is said in its own words, until it is not', 
   assert.deepEqual([...page.faults, ...later.faults], []);
 });
 
+test('what cannot be read says why, and comes by itself', async (t) => {
+  const { fake, port, runs } = await open(t, 1);
+  const [one] = runs;
+  // More runs than the event stream begins with: the first has to be asked for.
+  const more = Array.from({ length: 200 }, (_, index) =>
+    scriptedRun(200 + index, `more ${index}`, '', { steps: '20' }, inverse, inverse),
+  );
+  fake.add(undefined, more);
+  fake.broken = new RegExp(`^/runs/${one.run.id}`);
+  const page = await browser.newPage();
+  t.after(() => page.close());
+  await page.goto(`http://127.0.0.1:${port}/#code=once`);
+  await page.locator('.connection.live').waitFor();
+  await page.evaluate((id) => {
+    location.hash = `#/runs/${id}`;
+  }, one.run.id);
+  const alert = page.getByRole('alert').filter({ hasText: 'The run could not be read' });
+  await until('why', async () =>
+    (await alert.textContent()).includes('the disk cannot be read; trying again'),
+  );
+  assert.equal(await page.locator('.connection.live').count(), 1);
+  await page.evaluate((id) => {
+    location.hash = `#/compare?runs=${id}`;
+  }, one.run.id);
+  await page.getByText('1 could not be read: the disk cannot be read; trying again').waitFor();
+  await page.evaluate((id) => {
+    location.hash = `#/runs/${id}`;
+  }, one.run.id);
+  fake.broken = /\/series$/;
+  await page.locator('main.run-page').waitFor();
+  await until(
+    'why there is no curve',
+    async () => (await note(page)) === 'could not be read: the disk cannot be read; trying again',
+  );
+  await page.screenshot({ path: join(artefacts, 'unreadable.png') });
+  fake.broken = undefined;
+  await until('the curve', async () => (await note(page)) === '20 of 20 points');
+});
+
+test('a profile marks what it has no place for, and counts it', async (t) => {
+  const { fake, page } = await open(t, 1);
+  const deep = scriptedRun(150, 'deep', '', { layers: '4', steps: '20' }, inverse, inverse);
+  for (const [block, value] of [0.5, 'NaN', 0, 'Infinity'].entries()) {
+    deep.points[`block/${block + 1}/gradient_norm`] = { steps: [5], values: [value] };
+  }
+  fake.add(undefined, [deep]);
+  await fake.train([deep]);
+  await page.evaluate((id) => {
+    location.hash = `#/runs/${id}`;
+  }, deep.run.id);
+  const profile = page.locator('[data-profile="gradient_norm"]');
+  const note = '2 of 4 not finite · 1 of 4 at or below zero';
+  await until('the note', async () => (await profile.locator('.points').textContent()) === note);
+  assert.equal(await profile.locator('circle').count(), 1);
+  assert.deepEqual(await profile.locator('path > title').allTextContents(), [
+    'deep, block 2: NaN',
+    'deep, block 3: 0',
+    'deep, block 4: ∞',
+  ]);
+  await profile.screenshot({ path: join(artefacts, 'profile_marks.png') });
+});
+
+test('over the time of training every run has its own step under the cursor', async (t) => {
+  const { fake, page, runs } = await open(t, 2);
+  const steps = Array.from({ length: 20 }, (_, index) => index + 1);
+  for (const [index, milliseconds] of [10, 2].entries()) {
+    runs[index].points.step_milliseconds = { steps, values: steps.map(() => milliseconds) };
+  }
+  await page.evaluate((ids) => {
+    location.hash = `#/compare?runs=${ids}&by=time`;
+  }, runs.map((one) => one.run.id).join());
+  await until('both', async () => {
+    const ends = (await drawnPoints(page, 'loss')).map((line) => line.at(-1)?.[0]);
+    return ends.join() === '200,40';
+  });
+  // At 24 ms the second run is at step 12. The difference of both has no point there, and its own
+  // cursor goes to step 2 of the first, at 20 ms; also when all are drawn anew.
+  await putCursor(page, 'loss', 24);
+  const rows = page.locator('.outcomes tbody tr');
+  const seen = () =>
+    rows.evaluateAll((all) => all.map((row) => row.querySelector('.at-cursor').textContent));
+  await until('a value of each', async () => (await seen()).join() === '0.500,0.0833');
+  const more = { loss: { steps: [21], values: [1] } };
+  fake.publish('points', { run: runs[1].run.id, attempt: 1, columns: more });
+  await until('a new point', async () => (await note(page)) === '41 of 41 points in 2 runs');
+  assert.equal((await seen()).join(), '0.500,0.0833');
+  assert.equal(
+    (await cursorNote(page, 'loss', 'step 12')).replaceAll(/[\u2068\u2069]/g, ''),
+    '0.500 (run 1, step 2), 0.0833 (run 2, step 12)',
+  );
+  assert.deepEqual(page.faults, []);
+});
+
+test('a page without its server says what to do, until it is back', async (t) => {
+  const { fake, port, page, runs } = await open(t, 1);
+  await drawAll(page, runs);
+  await fake.breakOff();
+  await page.getByText('start normlabd').waitFor();
+  await page.screenshot({ path: join(artefacts, 'offline.png') });
+  assert.deepEqual(await seriousFaults(page), []);
+  assert.equal((await drawnPoints(page, 'loss'))[0].length, 20, 'what was drawn stays');
+  await fake.listen(port);
+  await page.locator('.connection.live').waitFor();
+  await until('the hint to go', async () => (await page.getByText('start normlabd').count()) === 0);
+});
+
 test('a run that is tried again comes back to life, and what it left behind is faint', async (t) => {
   const { fake, page, runs } = await open(t, 1, { failAt: 16 });
   const [one] = runs;
@@ -126,8 +241,8 @@ test('a run that is tried again comes back to life, and what it left behind is f
     Array.from({ length: to - from + 1 }, (_, index) => [from + index, value(from + index)]);
   await until('both lines', async () => (await drawnPoints(page, 'loss')).length === 2);
   assert.deepEqual(await drawnPoints(page, 'loss'), [
-    [...steps(1, 8, inverse), ...steps(9, 12, (step) => 3 / step)],
     steps(9, 16, inverse),
+    [...steps(1, 8, inverse), ...steps(9, 12, (step) => 3 / step)],
   ]);
   assert.ok((await drawnExtent(page, 'loss', '#2563eb')).columns > 0);
   await page.screenshot({ path: join(artefacts, 'retried.png') });

@@ -103,6 +103,8 @@ export class FakeServer {
     this.sockets = new Set();
     this.runs = new Map();
     this.experiments = [];
+    /** Paths below /api/v1 that are answered with an error. */
+    this.broken = undefined;
     this.server = createServer((request, response) => this.handle(request, response));
     this.server.on('connection', (socket) => {
       this.sockets.add(socket);
@@ -272,6 +274,7 @@ export class FakeServer {
       return refuse(401, 'UNAUTHENTICATED', 'a token is needed');
     }
     const path = url.pathname.slice('/api/v1'.length);
+    if (this.broken?.test(path)) return refuse(500, 'INTERNAL', 'the disk cannot be read');
     if (path === '/runs') return json(200, this.page(url));
     if (path === '/me') return json(200, { name: 'lab1', role: 'admin' });
     if (path === '/experiments') return json(200, { experiments: this.experiments });

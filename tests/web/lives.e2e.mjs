@@ -51,9 +51,12 @@ test('a run that failed and is tried again grows on, and what it left behind is 
   });
   const from = Number(attempts[1].resumedFromStep);
   assert.ok(from > 0 && from < written.length, `it went on from step ${from}`);
-  await until('the curve to grow on', async () => (await drawn())[0].length > written.length + 10);
+  await until(
+    'the curve to grow on',
+    async () => (await drawn()).at(-1).length > written.length + 10,
+  );
   await page.screenshot({ path: join(artefacts, 'again.png') });
-  const [curve, left] = await drawn();
+  const [left, curve] = await drawn();
   assert.deepEqual(curve, (await server.stored(id)).slice(0, curve.length));
   assert.deepEqual(left, written.slice(from), 'what the first attempt left behind');
   await page.locator('.connection.live').waitFor();

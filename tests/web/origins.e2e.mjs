@@ -100,6 +100,22 @@ test('another origin cannot put the page into a frame, nor reach into its window
     const frame = foreign.frames().find((one) => one !== foreign.mainFrame());
     return frame?.url().startsWith('chrome-error:') || refused.length > 0;
   });
+  // Its own window, opened from there, is as closed.
+  const opening = foreign.context().waitForEvent('page');
+  await foreign.evaluate((http) => {
+    window.opened = window.open(`http://${http}/`);
+  }, server.http);
+  const window_ = await opening;
+  await window_.locator('tr.run').waitFor();
+  const reached = await foreign.evaluate(() => {
+    try {
+      return `document: ${window.opened.document.title}`;
+    } catch (error) {
+      return error.name;
+    }
+  });
+  assert.ok(['SecurityError', 'TypeError'].includes(reached), reached);
+  await window_.close();
 });
 
 test('the page runs under a strict policy, which an injected script cannot pass', async () => {

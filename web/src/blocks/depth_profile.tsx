@@ -3,8 +3,9 @@
 import { useRef } from 'preact/hooks';
 import { linearRange, linearTicks, logRange, logTicks } from '../charts/axes';
 import { TakeAway } from '../charts/chart_menu';
-import { download, fileName, picture, rastered, svgText } from '../charts/download';
+import { download, fileName } from '../charts/download';
 import type { LineLook } from '../charts/palette';
+import { pageColours, pictureOf, pictureWays } from '../charts/picture';
 import { yTick } from '../charts/tick_text';
 import { formatCount, formatValue } from '../format/format';
 import { csvOf } from '../series/csv';
@@ -12,7 +13,7 @@ import { hoveredRun } from '../state/selection';
 import { theme } from '../state/theme';
 import './blocks.css';
 import { margins } from './draw_heatmap';
-import { colourRange, type Profile } from './grid';
+import { colourRange, type Profile, profileNote } from './grid';
 import type { BlockMetric } from './metrics';
 import { useSize } from './use_size';
 
@@ -41,34 +42,39 @@ export function DepthProfile(props: Props) {
   const [box, size] = useSize<HTMLDivElement>();
   const svg = useRef<SVGSVGElement>(null);
   const title = `${metric.title} over blocks`;
-  const name = fileName(metric.name, 'profile', String(props.step ?? ''));
-  const saveSvg = () => {
-    if (svg.current) download(`${name}.svg`, svgText(svg.current), 'image/svg+xml');
-  };
-  const savePng = async () => {
-    if (!svg.current) return;
-    const canvas = await rastered(svgText(svg.current), size.width, size.height);
-    const style = getComputedStyle(document.documentElement);
-    download(`${name}.png`, await picture(canvas, title, style), 'image/png');
-  };
   const index = Math.max(
     0,
     steps.findLastIndex((one) => one <= (props.step ?? Infinity)),
   );
   const chosen = steps[index];
+  const atStep = chosen === undefined ? '' : ` at step ${formatCount(chosen)}`;
+  const name = () => [metric.name, 'profile', String(chosen ?? '')];
+  const note = profileNote(
+    lines.map(({ profile }) => profile),
+    metric.scale,
+  );
+  const picture = () => {
+    if (!svg.current) return undefined;
+    const content = new XMLSerializer().serializeToString(svg.current.childNodes[0] as Node);
+    const text = {
+      title: title + atStep,
+      legend: lines,
+      note: `over blocks${note && ` · ${note}`}`,
+    };
+    return pictureOf(content, size.width, size.height, text, pageColours());
+  };
   return (
     <figure class="chart profile" data-profile={metric.name}>
       <figcaption title={metric.help}>
         <span class="title">
           {title}
-          {chosen === undefined ? '' : ` at step ${formatCount(chosen)}`}
+          {atStep}
         </span>
         <TakeAway
           what={title}
           ways={[
-            ['PNG', savePng],
-            ['SVG', saveSvg],
-            ['CSV', () => download(`${name}.csv`, csvOfLines(props), 'text/csv')],
+            ...pictureWays(name, picture),
+            ['CSV', () => download(`${fileName(...name())}.csv`, csvOfLines(props), 'text/csv')],
           ]}
         />
       </figcaption>
@@ -83,6 +89,10 @@ export function DepthProfile(props: Props) {
         >
           {steps.length > 0 ? <Drawing {...props} {...size} labels={labels} /> : null}
         </svg>
+      </div>
+      <div class="note">
+        <span class="here">block</span>
+        <span class="points">{note}</span>
       </div>
       <div class="slider">
         <label for={`step-${metric.name}`}>step</label>
@@ -151,7 +161,14 @@ function Drawing(props: Props & { width: number; height: number }) {
         ) : null,
       )}
       {lines.map((line) => (
-        <Line key={line.run} line={line} x={x} y={y} isLog={metric.scale === 'log'} />
+        <Line
+          key={line.run}
+          line={line}
+          x={x}
+          y={y}
+          edges={inside}
+          isLog={metric.scale === 'log'}
+        />
       ))}
     </g>
   );
@@ -161,10 +178,11 @@ interface LineProps {
   line: ProfileLine;
   x(block: number): number;
   y(value: number): number;
+  edges: { top: number; bottom: number };
   isLog: boolean;
 }
 
-function Line({ line, x, y, isLog }: LineProps) {
+function Line({ line, x, y, edges, isLog }: LineProps) {
   const fits = (value: number | undefined): value is number =>
     value !== undefined && Number.isFinite(value) && (!isLog || value > 0);
   const values = line.profile?.values ?? [];
@@ -186,12 +204,35 @@ function Line({ line, x, y, isLog }: LineProps) {
       {values.map((value, block) =>
         fits(value) ? (
           <circle key={block} cx={x(block)} cy={y(value)} r="2.5" fill={line.look.colour}>
-            <title>{`${line.name}, block ${block + 1}: ${formatValue(value)}`}</title>
+            <title>{titleOf(line, block)}</title>
           </circle>
-        ) : null,
+        ) : value === undefined ? null : (
+          <path
+            key={block}
+            d={markPath(value, x(block), edges)}
+            fill="none"
+            stroke={line.look.colour}
+            stroke-width="1.5"
+          >
+            <title>{titleOf(line, block)}</title>
+          </path>
+        ),
       )}
     </g>
   );
+}
+
+function titleOf({ name, profile }: ProfileLine, block: number): string {
+  const step = profile?.steps[block];
+  const at = step === profile?.step ? '' : ` (step ${formatCount(step ?? 0)})`;
+  return `${name}, block ${block + 1}: ${formatValue(profile?.values[block])}${at}`;
+}
+
+// As in the charts of curves (marks.ts), at the edge beyond which the value lies.
+function markPath(value: number, x: number, { top, bottom }: LineProps['edges']): string {
+  if (Number.isNaN(value)) return `M${x - 4} ${bottom - 8}l8 8m0-8l-8 8`;
+  if (Number.isFinite(value)) return `M${x - 3} ${bottom - 4}a3 3 0 1 0 6 0a3 3 0 1 0 -6 0`;
+  return value > 0 ? `M${x} ${top}l4 8h-8z` : `M${x} ${bottom}l4 -8h-8z`;
 }
 
 /** Why there is nothing to see, and what to do about it. */
@@ -212,7 +253,12 @@ function csvOfLines({ lines, metric }: Props): string {
   return csvOf(
     ['run', 'step', 'block', metric.name],
     lines.flatMap(({ name, profile }) =>
-      (profile?.values ?? []).map((value, block) => [name, profile?.step, block + 1, value]),
+      (profile?.values ?? []).map((value, block) => [
+        name,
+        profile?.steps[block],
+        block + 1,
+        value,
+      ]),
     ),
   );
 }

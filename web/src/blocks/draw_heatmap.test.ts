@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { SvgPen } from '../charts/svg_pen';
 import { byStep } from '../series/x_axis';
-import { drawHeatmap, type HeatmapScene, placeAt, plotBox } from './draw_heatmap';
+import { drawColourBar, drawHeatmap, type HeatmapScene, placeAt, plotBox } from './draw_heatmap';
 import { blockGrid, colourRange } from './grid';
 import { blocksOf } from './metrics';
 import { brokenColour, hex, offScaleColour } from './viridis';
@@ -26,12 +26,11 @@ function scene(rows: number[][]): HeatmapScene {
 function drawn(rows: number[][]) {
   const pen = new SvgPen();
   drawHeatmap(pen, width, height, scene(rows), ink);
-  const svg = pen.file('a & b', width, height, '#000', '#fff');
+  const svg = pen.content();
   const cells = [
     ...svg.matchAll(/<rect x="(.+?)" y="(.+?)" width="(.+?)" height="(.+?)" fill="(#.{6})"/g),
   ];
   return {
-    svg,
     cells: cells.map(([, x, y, w, h, fill]) => ({
       x: Number(x),
       y: Number(y),
@@ -45,7 +44,7 @@ function drawn(rows: number[][]) {
 describe('drawHeatmap', () => {
   it('has the input at the bottom and fills the plot without seams', () => {
     const box = plotBox(width, height);
-    const { cells, svg } = drawn([
+    const { cells } = drawn([
       [1, 2, 3],
       [4, 5, 100],
     ]);
@@ -60,13 +59,28 @@ describe('drawHeatmap', () => {
     });
     expect(cells[0]?.fill).toBe('#440154');
     expect(cells[5]?.fill).toBe('#fde725');
-    expect(svg).toContain('a &amp; b');
   });
   it('shows what has no place on the scale in colours of its own', () => {
     const { cells } = drawn([[1, Number.NaN, 0]]);
     expect(cells.slice(1).map(({ fill }) => fill)).toEqual([
       hex(brokenColour),
       hex(offScaleColour),
+    ]);
+  });
+});
+
+describe('the colour bar', () => {
+  it('goes from the lowest colour to the highest, with their values', () => {
+    const pen = new SvgPen();
+    drawColourBar(pen, 0, 0, scene([[1, 100]]), ink);
+    const svg = pen.content();
+    const fills = [...svg.matchAll(/<rect [^>]*fill="(#.{6})"/g)].map(([, fill]) => fill);
+    expect(fills[0]).toBe('#440154');
+    expect(fills.at(-1)).toBe('#fde725');
+    expect(new Set(fills).size).toBeGreaterThan(20);
+    expect([...svg.matchAll(/>([^<]+)<\/text>/g)].map(([, text]) => text)).toEqual([
+      '1',
+      '100 (log)',
     ]);
   });
 });

@@ -3,7 +3,7 @@
 import { linearTicks } from '../charts/axes';
 import { rightMargin } from '../charts/plot_options';
 import type { Pen } from '../charts/svg_pen';
-import { xTick } from '../charts/tick_text';
+import { xTick, yTick } from '../charts/tick_text';
 import type { XMode, XScale } from '../series/x_axis';
 import { type BlockGrid, type ColourRange, colourShare } from './grid';
 import type { Block } from './metrics';
@@ -54,6 +54,31 @@ export function drawHeatmap(
     const at = inside.left + inside.width * share(tick, scene.range);
     context.fillText(xTick(tick, scene.x), at, inside.top + inside.height + 7);
   }
+}
+
+const bar = { width: 128, height: 10, stops: 32 };
+
+/** What the colours mean: from the lowest value to the highest. */
+export function drawColourBar(
+  context: Pen,
+  left: number,
+  top: number,
+  { colours, scale }: Pick<HeatmapScene, 'colours' | 'scale'>,
+  ink: Ink,
+): void {
+  const room = 48; // for a number
+  const each = bar.width / bar.stops;
+  for (let stop = 0; stop < bar.stops; stop++) {
+    context.fillStyle = hex(viridis(stop / (bar.stops - 1)));
+    context.fillRect(left + room + stop * each, top, each, bar.height);
+  }
+  context.fillStyle = ink.text;
+  context.textBaseline = 'middle';
+  const middle = top + bar.height / 2;
+  context.textAlign = 'right';
+  context.fillText(yTick(colours.low), left + room - 6, middle);
+  context.textAlign = 'left';
+  context.fillText(`${yTick(colours.high)} (${scale})`, left + room + bar.width + 6, middle);
 }
 
 export function plotBox(width: number, height: number) {

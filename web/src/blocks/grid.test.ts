@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Points } from '../series/points';
-import { blockGrid, colourRange, colourShare, columnAt, profileAt } from './grid';
+import { blockGrid, colourRange, colourShare, columnAt, profileAt, profileNote } from './grid';
 import { blocksOf, findMetric, seriesOf } from './metrics';
 import { hex, viridis } from './viridis';
 
@@ -46,7 +46,7 @@ describe('a thinned curve', () => {
     expect(grid.values).toEqual([1, 1, 2, 3, undefined, 5, 6, 6, 6, 7]);
   });
   it('has one in every profile', () => {
-    expect(profileAt([thinned, other], 95)).toEqual({ step: 90, values: [3, 6] });
+    expect(profileAt([thinned, other], 95)).toEqual({ step: 90, values: [3, 6], steps: [90, 40] });
   });
 });
 
@@ -76,9 +76,30 @@ describe('colours', () => {
 describe('profileAt', () => {
   const curves = [points([1, 1], [10, 2]), points([1, 3], [10, 4]), undefined];
   it('is what was measured last', () => {
-    expect(profileAt(curves, 9)).toEqual({ step: 1, values: [1, 3, undefined] });
-    expect(profileAt(curves, 500)).toEqual({ step: 10, values: [2, 4, undefined] });
+    expect(profileAt(curves, 9)).toEqual({
+      step: 1,
+      values: [1, 3, undefined],
+      steps: [1, 1, undefined],
+    });
+    expect(profileAt(curves, 500)?.values).toEqual([2, 4, undefined]);
     expect(profileAt(curves, 0)).toBeUndefined();
+  });
+});
+
+describe('the note of profiles', () => {
+  const profile = (values: number[], steps = values.map(() => 5)) => ({ step: 5, values, steps });
+  it('says what has no place in the picture', () => {
+    expect(profileNote([profile([1, 2])], 'log')).toBe('');
+    const bad = profile([Number.NaN, 0, 3, Infinity]);
+    expect(profileNote([bad, undefined], 'log')).toBe(
+      '2 of 4 not finite · 1 of 4 at or below zero',
+    );
+    expect(profileNote([bad], 'linear')).toBe('2 of 4 not finite');
+  });
+  it('says that values are of several steps', () => {
+    expect(profileNote([profile([1, 2], [3, 5])], 'log')).toBe(
+      'of thinned curves: values of steps 3 to 5; zoom in for one step',
+    );
   });
 });
 

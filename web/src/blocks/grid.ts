@@ -1,4 +1,5 @@
 // Curves of many blocks as one picture: a row for each block, a column for each step.
+import { formatCount } from '../format/format';
 import { firstAtOrAfter, type Points, unionOfSteps } from '../series/points';
 import type { Range } from '../series/zoomed';
 
@@ -8,6 +9,8 @@ export interface BlockGrid {
   steps: number[];
   /** Row by row; undefined: no point. */
   values: (number | undefined)[];
+  /** Of how many steps a column has the largest value. */
+  each: number;
 }
 
 /** A curve of one block; thinned: points between those held were left out. */
@@ -34,7 +37,7 @@ export function blockGrid(
   const each = Math.max(1, Math.ceil(steps.length / mostColumns));
   const starts = steps.filter((_, index) => index % each === 0);
   const values = curves.flatMap((curve) => row(curve, starts, steps.at(-1) ?? 0));
-  return { rows: curves.length, steps: starts, values };
+  return { rows: curves.length, steps: starts, values, each };
 }
 
 function row(curve: BlockCurve | undefined, starts: readonly number[], last: number) {
@@ -115,6 +118,8 @@ export interface Profile {
   step: number;
   /** By block; undefined: no point at that step. */
   values: (number | undefined)[];
+  /** The step of each value: where curves are thinned, the last one held. */
+  steps: (number | undefined)[];
 }
 
 /** Value over block at a step; undefined before the first point. */
@@ -128,9 +133,34 @@ export function profileAt(
     if (at >= 0) found = Math.max(found, curve?.steps[at] as number);
   }
   if (found < 0) return undefined;
-  const values = curves.map((curve) => {
+  const places = curves.map((curve) => {
     const at = curve ? firstAtOrAfter(curve.steps, found + 1) - 1 : -1;
-    return curve?.steps[at] === found || curve?.thinned ? curve.values[at] : undefined;
+    return curve && (curve.steps[at] === found || curve.thinned) ? at : -1;
   });
-  return { step: found, values };
+  return {
+    step: found,
+    values: curves.map((curve, block) => curve?.values[places[block] as number]),
+    steps: curves.map((curve, block) => curve?.steps[places[block] as number]),
+  };
+}
+
+/** What a picture of profiles does not show, in words. */
+export function profileNote(
+  profiles: readonly (Profile | undefined)[],
+  scale: 'log' | 'linear',
+): string {
+  const values = profiles.flatMap((one) => one?.values ?? []).filter((one) => one !== undefined);
+  const steps = profiles.flatMap((one) => one?.steps ?? []).filter((one) => one !== undefined);
+  const of = ` of ${formatCount(values.length)}`;
+  const parts = [];
+  const nonFinite = values.filter((value) => !Number.isFinite(value)).length;
+  if (nonFinite > 0) parts.push(`${formatCount(nonFinite)}${of} not finite`);
+  const off = values.filter((value) => Number.isFinite(value) && value <= 0).length;
+  if (off > 0 && scale === 'log') parts.push(`${formatCount(off)}${of} at or below zero`);
+  const isMixed = profiles.some((one) => one?.steps.some((s) => s !== undefined && s !== one.step));
+  if (isMixed) {
+    const [first, last] = [Math.min(...steps), Math.max(...steps)].map(formatCount);
+    parts.push(`of thinned curves: values of steps ${first} to ${last}; zoom in for one step`);
+  }
+  return parts.join(' · ');
 }

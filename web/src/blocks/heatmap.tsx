@@ -1,19 +1,28 @@
 // Blocks over steps, with the input at the bottom: where in the network something happens, and when.
 import { type Signal, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { type Board, stepsShown, xRange } from '../charts/board';
+import { type Board, setCursor, stepsShown, xRange } from '../charts/board';
 import { TakeAway } from '../charts/chart_menu';
-import { download, fileName, picture } from '../charts/download';
+import { download, fileName } from '../charts/download';
+import { pageColours, pictureOf, pictureWays } from '../charts/picture';
+import { type PointsFile, partName, shownPoints } from '../charts/shown_points';
 import { SvgPen } from '../charts/svg_pen';
+import { xUnits } from '../charts/tick_text';
 import { formatCount, formatValue } from '../format/format';
 import { csvOf } from '../series/csv';
 import { needsDetail } from '../series/zoomed';
 import type { CurveSet } from '../state/curve_set';
-import { cursorStep } from '../state/selection';
 import { theme } from '../state/theme';
 import './blocks.css';
 import { notMeasured } from './depth_profile';
-import { drawHeatmap, type HeatmapScene, type Ink, placeAt } from './draw_heatmap';
+import {
+  drawColourBar,
+  drawHeatmap,
+  type HeatmapScene,
+  type Ink,
+  margins,
+  placeAt,
+} from './draw_heatmap';
 import { type BlockCurve, blockGrid, type ColourRange, colourRange, columnAt } from './grid';
 import { ColourBar, CursorLine } from './heatmap_parts';
 import { type Block, type BlockMetric, seriesOf } from './metrics';
@@ -37,6 +46,20 @@ interface Props {
   /** The step of the depth profile. */
   step: number | undefined;
   onStep(step: number): void;
+}
+
+/** The same for profiles: what lies beyond the zoom is thinned as it is held. */
+export function profileCurves(
+  curves: CurveSet,
+  run: string,
+  blocks: readonly Block[],
+  metric: BlockMetric,
+  range?: { from: number; to: number },
+): (BlockCurve | undefined)[] {
+  return blockCurves(curves, run, blocks, metric, range).map((curve, index) => {
+    const held = curves.held(run, seriesOf(blocks[index] as Block, metric));
+    return curve && { ...curve, thinned: needsDetail(held, { from: 0, to: 0 }) };
+  });
 }
 
 /** The curves of a metric, a block each, as far as they are here. */
@@ -74,11 +97,11 @@ export function Heatmap(props: Props) {
   const move = (event: MouseEvent) => {
     const place = at(event);
     here.value = place;
-    cursorStep.value = place?.step;
+    setCursor(board, place && board.scaleOf(run).of(place.step));
   };
   const leave = () => {
     here.value = undefined;
-    cursorStep.value = undefined;
+    setCursor(board, undefined);
   };
   const click = (event: MouseEvent) => {
     const place = at(event);
@@ -94,20 +117,20 @@ export function Heatmap(props: Props) {
     props.onStep(steps[Math.min(steps.length - 1, Math.max(0, now + by))] as number);
   };
   const title = `${metric.title} by block: ${name}`;
-  const file = fileName(metric.name, 'blocks');
-  const png = async () => {
-    if (!canvas.current) return;
-    const style = getComputedStyle(document.documentElement);
-    download(`${file}.png`, await picture(canvas.current, title, style), 'image/png');
-  };
-  const svg = () => {
+  const picture = () => {
     const { width, height } = size;
+    const colours = pageColours();
+    const ink = inkOf(colours);
     const pen = new SvgPen();
-    drawHeatmap(pen, width, height, scene, inkOfPage());
-    const text = pen.file(title, width, height, pageColour('--text'), pageColour('--background'));
-    download(`${file}.svg`, text, 'image/svg+xml');
+    drawHeatmap(pen, width, height, scene, ink);
+    drawColourBar(pen, margins.left, height + 6, scene, ink);
+    const note = `by block, the input at the bottom, and ${xUnits[scene.x]} · ${noteOf(props, scene)}`;
+    return pictureOf(pen.content(), width, height + 24, { title, legend: [], note }, colours);
   };
-  const csv = () => download(`${file}.csv`, cells(props), 'text/csv');
+  const csv = () => {
+    const { text, name: csvName } = cells(props);
+    download(`${fileName(...csvName)}.csv`, text, 'text/csv');
+  };
   return (
     <figure class="chart" data-blocks={metric.name}>
       <figcaption title={metric.help}>
@@ -118,11 +141,7 @@ export function Heatmap(props: Props) {
         {scene.grid.steps.length > 0 ? <ColourBar scene={scene} /> : null}
         <TakeAway
           what={`${metric.title} by block`}
-          ways={[
-            ['PNG', png],
-            ['SVG', svg],
-            ['CSV', csv],
-          ]}
+          ways={[...pictureWays(() => [metric.name, 'blocks'], picture), ['CSV', csv]]}
         />
       </figcaption>
       {/* A slider over steps as well: it moves the profile's step. */}
@@ -188,7 +207,7 @@ function paint(
   const context = canvas.getContext('2d');
   if (!context) return;
   context.scale(ratio, ratio);
-  drawHeatmap(context, size.width, size.height, scene, inkOfPage());
+  drawHeatmap(context, size.width, size.height, scene, inkOf(pageColours()));
   canvas.dispatchEvent(new CustomEvent('painted', { detail: scene, bubbles: true }));
 }
 
@@ -203,12 +222,8 @@ function Here({ here, scene, metric }: HereProps) {
   return <span class="here">{(place && cellText(scene, metric, place)) || 'step'}</span>;
 }
 
-function pageColour(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-}
-
-function inkOfPage(): Ink {
-  return { text: pageColour('--secondary'), line: pageColour('--line') };
+function inkOf({ secondary, grid }: { secondary: string; grid: string }): Ink {
+  return { text: secondary, line: grid };
 }
 
 function cellText(scene: HeatmapScene, metric: BlockMetric, { row, step }: Place): string {
@@ -229,24 +244,29 @@ function noteOf({ curves, run, metric, blocks }: Props, scene: HeatmapScene): st
     return notMeasured(metric);
   }
   const { offScale, nonFinite } = scene.colours;
-  const parts = [`${blocks.length} blocks × ${formatCount(scene.grid.steps.length)} steps`];
+  const { steps, each } = scene.grid;
+  const columns = `${blocks.length} blocks × ${formatCount(steps.length)}`;
+  const parts = [
+    each === 1 ? `${columns} steps` : `${columns} columns, each the largest of ${each} steps`,
+  ];
   if (nonFinite > 0) parts.push(`${formatCount(nonFinite)} not finite (red)`);
   if (offScale > 0) parts.push(`${formatCount(offScale)} at or below zero (grey)`);
   return parts.join(' · ');
 }
 
-function cells({ board, run, curves, blocks, metric }: Props): string {
+function cells({ board, run, curves, blocks, metric }: Props): PointsFile {
   const name = board.live.runs.peek(run)?.displayName ?? run;
-  const found = blockCurves(curves, run, blocks, metric);
-  return csvOf(
-    ['run', 'block', 'step', metric.name],
-    found.flatMap((curve, row) =>
-      (curve?.steps ?? []).map((step, index) => [
-        name,
-        blocks[row]?.label,
-        step,
-        curve?.values[index],
-      ]),
-    ),
+  const shown = blocks.map((block) =>
+    shownPoints(curves, run, seriesOf(block, metric), stepsShown(board, run)),
   );
+  const thinned = shown.some((one) => one.thinned);
+  return {
+    text: csvOf(
+      ['run', 'block', 'step', metric.name],
+      shown.flatMap(({ points }, row) =>
+        points.steps.map((step, index) => [name, blocks[row]?.label, step, points.values[index]]),
+      ),
+    ),
+    name: [metric.name, 'blocks', ...partName(board.look.peek().x, thinned)],
+  };
 }

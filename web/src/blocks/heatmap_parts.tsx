@@ -1,7 +1,6 @@
 // What lies around a heatmap: where the cursor and the profile are, and what the colours mean.
-import { type Board, xRange } from '../charts/board';
+import { type Board, stepUnderCursor, xRange } from '../charts/board';
 import { yTick } from '../charts/tick_text';
-import { cursorStep } from '../state/selection';
 import { type HeatmapScene, plotBox } from './draw_heatmap';
 import { hex, viridis } from './viridis';
 
@@ -19,7 +18,7 @@ export function CursorLine({ board, run, size, step }: LineProps) {
     box.left + (box.width * (board.scaleOf(run).of(where) - from)) / (to - from);
   const lines = [
     ['profile', step],
-    ['cursor', cursorStep.value],
+    ['cursor', stepUnderCursor(board, run)],
   ] as const;
   return (
     <>
@@ -33,7 +32,7 @@ export function CursorLine({ board, run, size, step }: LineProps) {
   );
 }
 
-export function ColourBar({ scene }: { scene: HeatmapScene }) {
+export function ColourBar({ scene }: { scene: Pick<HeatmapScene, 'colours' | 'scale'> }) {
   const stops = Array.from({ length: 9 }, (_, index) => hex(viridis(index / 8)));
   const style = { background: `linear-gradient(to right, ${stops.join()})` };
   return (

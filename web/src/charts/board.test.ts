@@ -3,8 +3,8 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { byStep, byTime, byTokens, type XMode, type XScale } from '../series/x_axis';
 import { Series } from '../state/curve';
 import { address } from '../state/router';
-import { cursorStep } from '../state/selection';
-import { type Board, setCursor, stepsShown, xRange } from './board';
+import { cursorStep, cursorX } from '../state/selection';
+import { type Board, setCursor, stepsShown, stepUnderCursor, xRange } from './board';
 
 /** Two runs of 100 planned steps, of which so many have come. */
 function board(x: XMode, scales: Record<string, XScale>, last = 50): Board {
@@ -64,5 +64,13 @@ describe('the cursor', () => {
     expect(cursorStep.value).toBeUndefined();
     setCursor(board('step', { a: byStep }), undefined);
     expect(cursorStep.value).toBeUndefined();
+    expect(cursorX.value).toBeUndefined();
+  });
+  it('is at a step of each run, wherever the others are', () => {
+    const both = board('tokens', { a: byTokens(8), b: byTokens(16) });
+    setCursor(both, 160);
+    expect([stepUnderCursor(both, 'a'), stepUnderCursor(both, 'b')]).toEqual([20, 10]);
+    setCursor(both, undefined);
+    expect(stepUnderCursor(both, 'a')).toBeUndefined();
   });
 });

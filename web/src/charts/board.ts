@@ -5,7 +5,7 @@ import { byStep, type XScale } from '../series/x_axis';
 import type { Range } from '../series/zoomed';
 import type { CurveSet } from '../state/curve_set';
 import type { Live } from '../state/live';
-import { cursorStep, zoom } from '../state/selection';
+import { cursorStep, cursorX, zoom } from '../state/selection';
 import { stepRange } from './axes';
 import { type ChartLook, plainLook } from './lines';
 import { look } from './look';
@@ -67,7 +67,11 @@ export function keepDetail(board: Board, curves: CurveSet = board.curves): () =>
 /** What the x axis spans, the same in all charts of a board: they share it. */
 export function xRange(board: Board): [number, number] {
   const range = zoom.value;
-  if (range) return [range.from, range.to];
+  return range ? [range.from, range.to] : wholeRange(board);
+}
+
+/** What it spans while nothing is zoomed. */
+export function wholeRange(board: Board): [number, number] {
   board.curves.depend();
   let end = 1;
   const ranges = board.runs.value.map((run) => {
@@ -93,4 +97,11 @@ export function setCursor(board: Board, x: number | undefined): void {
     x === undefined ? [] : board.runs.value.map((run) => Math.round(board.scaleOf(run).stepAt(x))),
   );
   cursorStep.value = steps.size === 1 ? [...steps][0] : undefined;
+  cursorX.value = x;
+}
+
+/** The step of a run that is under the cursor; undefined: the cursor is nowhere. */
+export function stepUnderCursor(board: Board, run: string): number | undefined {
+  const x = cursorX.value;
+  return x === undefined ? undefined : Math.round(board.scaleOf(run).stepAt(x));
 }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { Series } from '../state/curve';
 import { linearRange, linearTicks, logRange, logTicks, stepRange } from './axes';
-import { chartData as dataOf, nonFinitePoints, plotted } from './chart_data';
-import { pointNote, stepNote } from './point_note';
+import { chartData as dataOf, offAxisPoints, plotted } from './chart_data';
+import { pointNote } from './point_note';
 
 function series(points: [number, number][]): Series {
   const made = new Series();
@@ -73,7 +73,7 @@ describe('chartData', () => {
     const data = chartData([curve, undefined]);
     expect(data.xs).toEqual([1, 2, 3, 4, 6]);
     expect(data.values[0]).toEqual([4, null, null, null, null]);
-    expect(nonFinitePoints(curve)).toEqual([
+    expect(offAxisPoints(curve, 'linear')).toEqual([
       { x: 2, value: Number.NaN },
       { x: 3, value: Infinity },
       { x: 6, value: -Infinity },
@@ -180,6 +180,15 @@ describe('pointNote', () => {
     );
   });
 
+  it('counts at least what it knows of at or below zero when points are left out', () => {
+    const thinned = series([
+      [1, 4],
+      [2, 0],
+    ]);
+    thinned.total = 500;
+    expect(pointNote([thinned])).toMatch(/· at least 1 at or below zero, off the log axis$/);
+  });
+
   it('tells kinds of what is not finite apart, while it has them all', () => {
     const bad = series([
       [1, Number.NaN],
@@ -194,45 +203,5 @@ describe('pointNote', () => {
     expect(pointNote([bad])).toBe(
       '5,000 points, 4 drawn, extremes kept · ⚡\uFE0E 1,000 not finite, first at step 1',
     );
-  });
-});
-
-describe('stepNote', () => {
-  const curve = series([
-    [1, 4],
-    [2, Infinity],
-    [3, Number.NaN],
-    [5, -Infinity],
-    [6, 1],
-  ]);
-  const alone = [{ name: 'a', series: curve }];
-
-  it.each([
-    [undefined, ''],
-    [1, ''],
-    [2, 'step 2: +Infinity'],
-    [3, 'step 3: NaN'],
-    [4, 'step 4: no point'],
-    [5, 'step 5: −Infinity'],
-    [6, ''],
-    [7, ''],
-  ])('at step %s says "%s"', (step, text) => expect(stepNote(step, alone)).toBe(text));
-
-  it('names the curves when there are several', () => {
-    const other = series([
-      [1, 1],
-      [9, 1],
-    ]);
-    const both = [...alone, { name: 'b', series: other }, { name: 'c', series: undefined }];
-    expect(stepNote(3, both)).toBe('step 3: NaN (\u2068a\u2069), no point (\u2068b\u2069)');
-  });
-
-  it('does not call missing what was only thinned away', () => {
-    const thinned = series([
-      [1, 1],
-      [9, 1],
-    ]);
-    thinned.total = 9;
-    expect(stepNote(4, [{ name: 'a', series: thinned }])).toBe('');
   });
 });

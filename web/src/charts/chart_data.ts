@@ -5,13 +5,14 @@
 //   undefined  the curve has no point here: its line goes straight on to the next one
 //   null       its point here has no place on the axis: the line breaks
 //
-// Points that are not finite break the line and are marks besides, at the edges of the plot.
+// Points without a place break the line and are marks besides, at the edges of the plot.
 import { type Points, unionOfSteps } from '../series/points';
 import { byStep, type XScale } from '../series/x_axis';
 
 export type YMode = 'log' | 'linear';
 
-export interface NonFinitePoint {
+/** A point with no place on the y axis: not finite or, on a log axis, zero or negative. */
+export interface OffAxisPoint {
   x: number;
   value: number;
 }
@@ -44,15 +45,18 @@ export function plotted(
   scale: XScale = byStep,
   values: readonly (number | null)[] = points.values,
 ): Plotted {
-  const fits = (value: number | null) =>
-    value !== null && Number.isFinite(value) && (y === 'linear' || value > 0);
+  const fits = (value: number | null) => value !== null && hasPlace(value, y);
   const xs = scale === byStep ? points.steps : points.steps.map((step) => scale.of(step));
   return { xs, values: values.map((value) => (fits(value) ? value : null)) };
 }
 
-export function nonFinitePoints(points: Points, scale: XScale = byStep): NonFinitePoint[] {
+export function hasPlace(value: number, y: YMode): boolean {
+  return Number.isFinite(value) && (y === 'linear' || value > 0);
+}
+
+export function offAxisPoints(points: Points, y: YMode, scale: XScale = byStep): OffAxisPoint[] {
   return points.values.flatMap((value, index) =>
-    Number.isFinite(value) ? [] : [{ x: scale.of(points.steps[index] as number), value }],
+    hasPlace(value, y) ? [] : [{ x: scale.of(points.steps[index] as number), value }],
   );
 }
 

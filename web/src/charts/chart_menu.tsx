@@ -2,43 +2,32 @@
 import { Menu } from '../views/shared/menu';
 import { sayProblem } from '../views/shared/said';
 import type { CurvePlot } from './curve_plot';
-import { download, fileName, picture } from './download';
+import { download, fileName } from './download';
+import { pageColours, pictureWays } from './picture';
+import type { PointsFile } from './shown_points';
 import { svgOf } from './svg_chart';
+import { xUnits } from './tick_text';
 
 interface Props {
   id: string;
   title: string;
   plot(): CurvePlot | undefined;
-  csv(): string;
+  note(): string;
+  csv(): PointsFile;
 }
 
-export function ChartMenu({ id, title, plot, csv }: Props) {
-  const style = () => getComputedStyle(document.documentElement);
-  const png = async () => {
-    const canvas = plot()?.canvas();
-    if (canvas) download(`${fileName(id)}.png`, await picture(canvas, title, style()), 'image/png');
-  };
-  const svg = () => {
+export function ChartMenu({ id, title, plot, note, csv }: Props) {
+  const picture = () => {
     const content = plot()?.content;
-    if (!content) return;
-    const colour = (name: string) => style().getPropertyValue(name).trim();
-    const colours = {
-      background: colour('--background'),
-      text: colour('--text'),
-      grid: colour('--line'),
-    };
-    download(`${fileName(id)}.svg`, svgOf(title, content, colours), 'image/svg+xml');
+    if (!content) return undefined;
+    const below = `over ${xUnits[content.x]} · ${note()}`;
+    return svgOf(title, below, content, pageColours());
   };
-  return (
-    <TakeAway
-      what={title}
-      ways={[
-        ['PNG', png],
-        ['SVG', svg],
-        ['CSV', () => download(`${fileName(id)}.csv`, csv(), 'text/csv')],
-      ]}
-    />
-  );
+  const points = () => {
+    const { text, name } = csv();
+    download(`${fileName(...name)}.csv`, text, 'text/csv');
+  };
+  return <TakeAway what={title} ways={[...pictureWays(() => [id], picture), ['CSV', points]]} />;
 }
 
 interface TakeAwayProps {

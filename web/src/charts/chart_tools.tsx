@@ -4,7 +4,7 @@ import { formatCount } from '../format/format';
 import { plannedSteps } from '../format/run_text';
 import { halfLives } from '../series/smooth';
 import type { XMode } from '../series/x_axis';
-import { cursorStep, zoom, zoomTo } from '../state/selection';
+import { cursorStep, cursorX, zoom, zoomTo } from '../state/selection';
 import type { Board } from './board';
 import { modeOf, setLook } from './look';
 import { xTick, xUnits } from './tick_text';
@@ -61,11 +61,17 @@ export function ChartTools({ board, hasTimes }: Props) {
           {look.x === 'tokens' ? ` ${xUnits.tokens}` : ''} · show all
         </button>
       ) : null}
-      <span class="secondary">
-        {cursorStep.value === undefined ? '' : `step ${formatCount(cursorStep.value)}`}
-      </span>
+      <CursorPlace x={look.x} />
     </div>
   );
+}
+
+// Of its own, because it changes with every move of the cursor.
+function CursorPlace({ x }: { x: XMode }) {
+  const [step, place] = [cursorStep.value, cursorX.value];
+  const text =
+    step !== undefined ? `step ${formatCount(step)}` : place === undefined ? '' : xTick(place, x);
+  return <span class="secondary">{text}</span>;
 }
 
 function XChoice({ mode, hasTimes }: { mode: XMode; hasTimes: ReadonlySignal<boolean> }) {

@@ -3,17 +3,17 @@ import { computed } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { stateLook } from '../format/state';
 import { csvOf } from '../series/csv';
-import type { Series } from '../state/curve';
 import type { CurveSet } from '../state/curve_set';
-import { cursorStep } from '../state/selection';
-import { type Board, setCursor, stepsShown, xRange } from './board';
+import { type Board, stepsShown, stepUnderCursor, xRange } from './board';
 import { Chart } from './chart';
 import { plotted, type YMode } from './chart_data';
 import './charts.css';
+import { cursorNote, cursorValue } from './cursor_text';
 import { curveContent } from './lines';
 import type { LineLook } from './palette';
 import type { PlotContent } from './plot_content';
-import { pointNote, stepNote } from './point_note';
+import { pointNote } from './point_note';
+import { type PointsFile, partName, shownPoints } from './shown_points';
 import { xUnits } from './tick_text';
 
 interface Props {
@@ -36,12 +36,12 @@ export function CurveChart({ series, title, unit, ...props }: Props) {
       id={series}
       title={title}
       {...(unit === undefined ? {} : { unit })}
+      board={board.axis}
       content={() => contentOf(board, series)}
-      range={() => xRange(board.axis)}
-      cursor={(x) => setCursor(board, x)}
       csv={() => csv(board, series)}
+      note={() => noteOf(board, series)}
     >
-      <Note board={board} series={series} />
+      <Here board={board} series={series} />
     </Chart>
   );
 }
@@ -81,38 +81,38 @@ function contentOf(board: OwnBoard, series: string): PlotContent {
   return curveContent(lines, others, board.look.value, xRange(board.axis));
 }
 
-function Note({ board, series }: { board: Board; series: string }) {
+function Here({ board, series }: { board: OwnBoard; series: string }) {
   const { live, curves } = board;
   curves.depend();
   const runs = board.runs.value;
-  const shown = runs.map((run) => curves.zoomed(run, series, stepsShown(board, run)));
-  const waiting =
-    runs.some((run) => curves.loading(run)) || shown.some((one) => one && !one.inside);
-  const problem = runs.map((run) => curves.problem(run)).find((text) => text !== '');
-  const here = stepNote(
-    cursorStep.value,
-    runs.map((run, index) => ({
-      name: live.runs.peek(run)?.displayName ?? run,
-      series: shown[index]?.drawn,
-    })),
+  const values = runs.flatMap((run) => {
+    const name = live.runs.peek(run)?.displayName ?? run;
+    const shown = curves.zoomed(run, series, stepsShown(board.axis, run));
+    return cursorValue(name, shown?.drawn, stepUnderCursor(board.axis, run));
+  });
+  const text = cursorNote(values, runs.length);
+  return (
+    <span class="here" title={text}>
+      {text || xUnits[board.look.value.x]}
+    </span>
   );
+}
+
+function noteOf(board: OwnBoard, series: string): string {
+  const { curves } = board;
+  curves.depend();
+  const runs = board.runs.value;
+  const problem = runs.map((run) => curves.problem(run)).find((text) => text !== '');
+  if (problem) return `could not be read: ${problem}; trying again`;
+  const shown = runs.map((run) => curves.zoomed(run, series, stepsShown(board.axis, run)));
   // A run without points counts beside others that have some: not all of them are drawn then.
   const all = shown.flatMap((one) => one?.inside ?? []);
   const inside = all.some(({ total }) => total > 0) ? all : [];
-  const text = problem
-    ? `could not be read: ${problem}; trying again`
-    : pointNote(inside, board.look.value.y) ||
-      (waiting ? 'reading…' : runs.length > 0 ? noPointsText(board, runs) : '');
-  return (
-    <div class="note">
-      <span class="here" title={here}>
-        {here || xUnits[board.look.value.x]}
-      </span>
-      <span class="points" title={text}>
-        {text}
-      </span>
-    </div>
-  );
+  const text = pointNote(inside, board.look.value.y);
+  if (text !== '' || runs.length === 0) return text;
+  const waiting =
+    runs.some((run) => curves.loading(run)) || shown.some((one) => one && !one.inside);
+  return waiting ? 'reading…' : noPointsText(board, runs);
 }
 
 function noPointsText({ live }: Board, runs: readonly string[]): string {
@@ -120,13 +120,19 @@ function noPointsText({ live }: Board, runs: readonly string[]): string {
   return ended ? 'no points' : 'no points yet';
 }
 
-function csv({ live, curves, runs }: Board, series: string): string {
-  return csvOf(
-    ['run', 'step', series],
-    runs.peek().flatMap((run) => {
-      const held: Series | undefined = curves.held(run, series);
-      const name = live.runs.peek(run)?.displayName ?? run;
-      return (held?.steps ?? []).map((step, index) => [name, step, held?.values[index]]);
-    }),
-  );
+function csv({ live, curves, runs, ...board }: OwnBoard, series: string): PointsFile {
+  const shown = runs.peek().map((run) => ({
+    name: live.runs.peek(run)?.displayName ?? run,
+    ...shownPoints(curves, run, series, stepsShown(board.axis, run)),
+  }));
+  const thinned = shown.some((one) => one.thinned);
+  return {
+    text: csvOf(
+      ['run', 'step', series],
+      shown.flatMap(({ name, points }) =>
+        points.steps.map((step, index) => [name, step, points.values[index]]),
+      ),
+    ),
+    name: [series, ...partName(board.look.peek().x, thinned)],
+  };
 }

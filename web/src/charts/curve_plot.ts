@@ -1,6 +1,7 @@
 // One chart: wraps uPlot, which draws on a canvas and knows nothing of runs.
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
+import { firstAtOrAfter } from '../series/points';
 import { drawBadSteps, drawMarks, drawSpikes } from './marks';
 import { emptyContent, type PlotContent } from './plot_content';
 import { plotOptions } from './plot_options';
@@ -11,6 +12,10 @@ export interface PlotEvents {
   zoom(from: number, to: number): void;
   unzoom(): void;
 }
+
+// The chart whose cursor was moved last: those beside it follow, each to a point of its own that is
+// near, and do not say where the cursor is.
+let leader: CurvePlot | undefined;
 
 export class CurvePlot {
   content: PlotContent = emptyContent;
@@ -56,14 +61,17 @@ export class CurvePlot {
     this.plot?.setSeries(line < 0 ? null : line + 1, { focus: true });
   }
 
-  /** Moves the cursor by a number of points that are drawn. */
+  /** Moves the cursor by a number of the points that are seen. */
   moveCursor(by: number): void {
-    const plot = this.plot;
-    const last = this.content.xs.length - 1;
-    if (!plot || last < 0) return;
-    const now = plot.cursor.idx ?? (by > 0 ? -1 : last + 1);
-    const index = Math.min(last, Math.max(0, now + by));
-    const left = plot.valToPos(this.content.xs[index] as number, 'x');
+    const { plot } = this;
+    const { xs, range } = this.content;
+    const first = firstAtOrAfter(xs, range[0]);
+    const last = xs.findLastIndex((x) => x <= range[1]);
+    if (!plot || last < first) return;
+    const now = plot.cursor.idx ?? (by > 0 ? first - 1 : last + 1);
+    const index = Math.min(last, Math.max(first, now + by));
+    leader = this;
+    const left = plot.valToPos(xs[index] as number, 'x');
     const top = plot.cursor.top && plot.cursor.top >= 0 ? plot.cursor.top : 10;
     // Told to the other charts as well, which the types do not know of.
     const setCursor: (at: { left: number; top: number }, fire: boolean, publish: boolean) => void =
@@ -77,6 +85,7 @@ export class CurvePlot {
   }
 
   destroy(): void {
+    if (leader === this) leader = undefined;
     this.plot?.destroy();
     this.plot = undefined;
   }
@@ -102,7 +111,9 @@ export class CurvePlot {
       style: getComputedStyle(document.documentElement),
       content: () => this.content,
       indexAt: (line, index) => this.indexAt(line, index),
-      cursor: (index) => {
+      cursor: (index, isPointer) => {
+        if (isPointer) leader = this;
+        if (leader !== this) return;
         this.events.cursor(index === undefined ? undefined : this.content.xs[index]);
       },
       zoom: (from, to) => this.events.zoom(from, to),

@@ -4,7 +4,14 @@ import { type Points, valueAt } from '../series/points';
 import { smooth } from '../series/smooth';
 import { byStep, type XMode, type XScale } from '../series/x_axis';
 import type { Series } from '../state/curve';
-import { chartData, nonFinitePoints, type Plotted, plotted, type YMode } from './chart_data';
+import {
+  chartData,
+  hasPlace,
+  offAxisPoints,
+  type Plotted,
+  plotted,
+  type YMode,
+} from './chart_data';
 import type { LineLook } from './palette';
 import type { PlotContent, PlotLine } from './plot_content';
 
@@ -39,7 +46,8 @@ export interface CurveBand {
 
 /**
  * `others`: curves of the same runs that are not drawn here, at whose points the cursor stops as
- * well. Lines of runs come first, in their order; then raw lines, then what was left behind.
+ * well. What is drawn first lies behind: the edges of bands, what was left behind, raw lines; the
+ * lines of runs come last, in their order.
  */
 export function curveContent(
   curves: readonly RunCurve[],
@@ -49,7 +57,16 @@ export function curveContent(
   bands: readonly CurveBand[] = [],
 ): PlotContent {
   const drawn: { line: PlotLine; points: Plotted | undefined }[] = [];
+  const add = (curve: RunCurve, kind: PlotLine['kind'], points: Points | undefined) => {
+    drawn.push({
+      line: plainLine(curve, kind),
+      points: points && plotted(points, look.y, curve.scale),
+    });
+  };
+  for (const { high, low } of bands) for (const edge of [high, low]) add(edge, 'edge', edge.points);
+  for (const curve of curves) for (const left of curve.left) add(curve, 'left', left);
   const isSmooth = look.halfLife > 0;
+  for (const curve of isSmooth ? curves : []) add(curve, 'raw', curve.points);
   for (const curve of curves) {
     const { points, scale } = curve;
     const values =
@@ -59,23 +76,6 @@ export function curveContent(
       points: points && plotted(points, look.y, scale, values),
     });
   }
-  for (const curve of isSmooth ? curves : []) {
-    const points = curve.points && plotted(curve.points, look.y, curve.scale);
-    drawn.push({ line: plainLine(curve, 'raw'), points });
-  }
-  for (const curve of curves) {
-    for (const left of curve.left) {
-      const points = left && plotted(left, look.y, curve.scale);
-      drawn.push({ line: plainLine(curve, 'left'), points });
-    }
-  }
-  const firstEdge = drawn.length;
-  for (const band of bands) {
-    for (const edge of [band.high, band.low]) {
-      const points = edge.points && plotted(edge.points, look.y, edge.scale);
-      drawn.push({ line: plainLine(edge, 'edge'), points });
-    }
-  }
   const data = chartData(
     drawn.map(({ points }) => points),
     others,
@@ -84,8 +84,8 @@ export function curveContent(
     xs: data.xs,
     lines: drawn.map(({ line }, index) => ({ ...line, values: data.values[index] ?? [] })),
     bands: bands.map(({ high }, index) => ({
-      high: firstEdge + 2 * index,
-      low: firstEdge + 2 * index + 1,
+      high: 2 * index,
+      low: 2 * index + 1,
       colour: high.look.colour,
     })),
     range,
@@ -98,13 +98,11 @@ function mainLine(curve: RunCurve, look: ChartLook): PlotLine {
   const { points, scale } = curve;
   const spikes = curve.spikes.flatMap((step) => {
     const value = points && valueAt(points, step);
-    const fits =
-      value !== undefined && Number.isFinite(value) && (look.y === 'linear' || value > 0);
-    return fits ? [{ x: scale.of(step), value }] : [];
+    return value !== undefined && hasPlace(value, look.y) ? [{ x: scale.of(step), value }] : [];
   });
   return {
     ...plainLine(curve, 'curve'),
-    marks: points ? nonFinitePoints(points, scale) : [],
+    marks: points ? offAxisPoints(points, look.y, scale) : [],
     spikes,
     badX: curve.firstBadStep === undefined ? undefined : scale.of(curve.firstBadStep),
   };

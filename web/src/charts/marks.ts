@@ -1,15 +1,16 @@
-// Marks for points that are not finite, at the edge of the plot that they lie beyond:
+// Marks for points that the axis has no place for, at the edge of the plot that they lie beyond:
 // +Infinity is a triangle at the top that points up, -Infinity one at the bottom that points down,
-// and NaN, which is on no side, a cross at the bottom. A ring is around the points where the loss
+// zero and less on a log axis a hollow circle at the bottom, and NaN, which is on no side, a cross
+// at the bottom. A ring is around the points where the loss
 // jumped, and a flash is where the first bad step is.
 import uPlot from 'uplot';
-import type { NonFinitePoint } from './chart_data';
+import type { OffAxisPoint } from './chart_data';
 import type { PlotLine } from './plot_content';
 
 /** Half the width of a mark, in CSS pixels. */
 export const markSize = 4;
 
-export function drawMarks(plot: uPlot, colour: string, points: readonly NonFinitePoint[]): void {
+export function drawMarks(plot: uPlot, colour: string, points: readonly OffAxisPoint[]): void {
   const { ctx, bbox } = plot;
   const size = markSize * uPlot.pxRatio;
   ctx.save();
@@ -25,6 +26,9 @@ export function drawMarks(plot: uPlot, colour: string, points: readonly NonFinit
       ctx.moveTo(x + size, bottom - 2 * size);
       ctx.lineTo(x - size, bottom);
       ctx.stroke();
+    } else if (Number.isFinite(value)) {
+      ctx.arc(x, bottom - size, 0.8 * size, 0, 2 * Math.PI);
+      ctx.stroke();
     } else {
       const tip = value > 0 ? bbox.top : bottom;
       const base = value > 0 ? tip + 2 * size : tip - 2 * size;
@@ -38,13 +42,15 @@ export function drawMarks(plot: uPlot, colour: string, points: readonly NonFinit
 }
 
 // Inside the plot, and no two of a kind so close that they become a bar.
-function* spreadMarks(plot: uPlot, points: readonly NonFinitePoint[], distance: number) {
+function* spreadMarks(plot: uPlot, points: readonly OffAxisPoint[], distance: number) {
   const { left, width } = plot.bbox;
   const last = new Map<number, number>();
   for (const { x, value } of points) {
     const at = plot.valToPos(x, 'x', true);
-    if (at < left || at > left + width || at - (last.get(value) ?? -Infinity) < distance) continue;
-    last.set(value, at);
+    // Zero and less look alike, however small.
+    const kind = Number.isFinite(value) ? 0 : value;
+    if (at < left || at > left + width || at - (last.get(kind) ?? -Infinity) < distance) continue;
+    last.set(kind, at);
     yield { at, value };
   }
 }

@@ -1,6 +1,6 @@
 // What one chart draws, in numbers: made by lines.ts, drawn by curve_plot.ts and svg_chart.ts.
 import type { XMode } from '../series/x_axis';
-import type { NonFinitePoint, YMode } from './chart_data';
+import type { OffAxisPoint, YMode } from './chart_data';
 import type { LineLook } from './palette';
 
 export interface PlotLine {
@@ -14,7 +14,7 @@ export interface PlotLine {
    */
   kind: 'curve' | 'raw' | 'left' | 'edge';
   values: (number | null | undefined)[];
-  marks: NonFinitePoint[];
+  marks: OffAxisPoint[];
   /** Where the loss jumped. */
   spikes: { x: number; value: number }[];
   /** First place with a value that is not finite. */

@@ -10,7 +10,8 @@ interface Chart {
   /** What is drawn at the moment; its shape stays the same for the life of the options. */
   content(): PlotContent;
   indexAt(line: number, index: number): number | null;
-  cursor(index: number | undefined): void;
+  /** `isPointer`: it is the pointer over this very chart, and not a chart beside it, that moved. */
+  cursor(index: number | undefined, isPointer: boolean): void;
   zoom(from: number, to: number): void;
   unzoom(): void;
   draw(plot: uPlot): void;
@@ -50,7 +51,7 @@ export function plotOptions(chart: Chart): uPlot.Options {
       fill: `${colour}2e`,
     })),
     hooks: {
-      setCursor: [(plot) => chart.cursor(plot.cursor.idx ?? undefined)],
+      setCursor: [(plot) => chart.cursor(plot.cursor.idx ?? undefined, Boolean(plot.cursor.event))],
       setSelect: [(plot) => select(plot, chart)],
       draw: [(plot) => chart.draw(plot)],
     },

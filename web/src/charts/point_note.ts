@@ -1,6 +1,6 @@
-// What is written below a chart: how many points there are and how many of them are drawn, and in
-// words what the curves cannot show at the step under the cursor.
-import { exactWord, formatCount, isolated } from '../format/format';
+// What is written below a chart: how many points there are, how many of them are drawn, and what
+// curves cannot show.
+import { exactWord, formatCount } from '../format/format';
 import type { Series } from '../state/curve';
 import type { YMode } from './chart_data';
 
@@ -26,7 +26,10 @@ export function pointNote(curves: readonly Series[], y: YMode = 'log'): string {
   }
   const offScale = sum(curves, (curve) => curve.offLogAxis);
   if (offScale > 0 && y === 'log')
-    parts.push(`${formatCount(offScale)} at or below zero, off the log axis`);
+    // Of those that were thinned away nothing is known.
+    parts.push(
+      `${drawn === all ? '' : 'at least '}${formatCount(offScale)} at or below zero, off the log axis`,
+    );
   return parts.join(' · ');
 }
 
@@ -41,28 +44,6 @@ function kinds(curves: readonly Series[], count: number): string {
     .filter(([found]) => found > 0)
     .map(([found, word]) => `${formatCount(found)} ${word}`)
     .join(', ');
-}
-
-export interface NamedSeries {
-  name: string;
-  series: Series | undefined;
-}
-
-/** What is special at this step: `step 55: NaN`, with names if there are several curves. */
-export function stepNote(step: number | undefined, curves: readonly NamedSeries[]): string {
-  if (step === undefined) return '';
-  const parts = curves.flatMap(({ name, series }) => {
-    const word = series ? wordAt(series, step) : '';
-    if (word === '') return [];
-    return [curves.length === 1 ? word : `${word} (${isolated(name)})`];
-  });
-  return parts.length > 0 ? `step ${formatCount(step)}: ${parts.join(', ')}` : '';
-}
-
-function wordAt(series: Series, step: number): string {
-  if (series.lacks(step)) return 'no point';
-  const value = series.exactlyAt(step);
-  return value === undefined || Number.isFinite(value) ? '' : exactWord(value);
 }
 
 function sum(curves: readonly Series[], value: (curve: Series) => number): number {

@@ -1,41 +1,28 @@
 // A chart as an SVG text: the same lines, axes and marks that uPlot draws on its canvas.
 import { linearRange, linearTicks, logRange, logTicks } from './axes';
+import { dashes, type Picture, type PictureColours, pictureOf } from './picture';
 import type { PlotContent, PlotLine } from './plot_content';
 import { escaped } from './svg_text';
 import { xTick, yTick } from './tick_text';
 
-export interface SvgColours {
-  background: string;
-  text: string;
-  grid: string;
-}
+const size = { width: 720, height: 366 };
+const plot = { left: 52, top: 6, right: 704, bottom: 336 };
 
-const size = { width: 720, height: 400 };
-const plot = { left: 56, top: 34, right: 704, bottom: 364 };
-
-export function svgOf(title: string, content: PlotContent, colours: SvgColours): string {
+export function svgOf(
+  title: string,
+  note: string,
+  content: PlotContent,
+  colours: PictureColours,
+): Picture {
   const scale = scales(content);
-  const names = content.lines.filter(({ kind }) => kind === 'curve');
-  const height = size.height + 18 * names.length;
   const parts = [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size.width} ${height}"` +
-      ` width="${size.width}" height="${height}" font-family="system-ui, sans-serif" font-size="11">`,
-    `<rect width="100%" height="100%" fill="${colours.background}"/>`,
-    text(plot.left, 20, title, colours.text, 'font-size="13"'),
     ...gridLines(content, scale, colours),
     ...content.bands.map((band) => bandPath(content, band, scale)),
     ...content.lines.map((line) => linePath(content, line, scale)),
     ...content.lines.flatMap((line) => lineMarks(line, scale)),
-    ...names.flatMap(({ name, look }, index) => {
-      const y = size.height + 18 * index;
-      return [
-        `<path d="M${plot.left} ${y}h24" stroke="${look.colour}" stroke-width="2"${dash(look.dash)}/>`,
-        text(plot.left + 32, y + 4, name, colours.text),
-      ];
-    }),
-    '</svg>',
   ];
-  return `${parts.join('\n')}\n`;
+  const legend = content.lines.filter(({ kind }) => kind === 'curve');
+  return pictureOf(parts.join('\n'), size.width, size.height, { title, legend, note }, colours);
 }
 
 interface Scales {
@@ -73,7 +60,7 @@ function scales({ xs, lines, range, y }: PlotContent): Scales {
   };
 }
 
-function gridLines(content: PlotContent, scale: Scales, { text: colour, grid }: SvgColours) {
+function gridLines(content: PlotContent, scale: Scales, { text: colour, grid }: PictureColours) {
   const ys =
     content.y === 'log' ? logTicks(scale.low, scale.high) : linearTicks(scale.low, scale.high, 6);
   const xs = linearTicks(...content.range, 7).filter(scale.isInside);
@@ -89,7 +76,7 @@ function gridLines(content: PlotContent, scale: Scales, { text: colour, grid }: 
   ];
 }
 
-// The points in the range, and one on either side, at which a clip ends the line.
+// The points in the range.
 function linePath({ xs }: PlotContent, line: PlotLine, scale: Scales): string {
   let path = '';
   let pen = 'M';
@@ -108,7 +95,7 @@ function linePath({ xs }: PlotContent, line: PlotLine, scale: Scales): string {
   const faint = line.kind === 'curve' ? '' : ' stroke-opacity="0.25"';
   return (
     `<path d="${path}" fill="none" stroke="${line.look.colour}" stroke-width="1.5"` +
-    ` stroke-linecap="round"${faint}${dash(line.look.dash)}/>`
+    ` stroke-linecap="round"${faint}${dashes(line.look)}/>`
   );
 }
 
@@ -138,6 +125,9 @@ function lineMarks({ look, marks, spikes, badX }: PlotLine, scale: Scales): stri
     if (Number.isNaN(value)) {
       return [`<path d="M${at - 4} ${plot.bottom - 8}l8 8m0-8l-8 8" ${stroke}/>`];
     }
+    if (Number.isFinite(value)) {
+      return [`<circle cx="${at}" cy="${plot.bottom - 4}" r="3.2" ${stroke}/>`];
+    }
     const [tip, base] = value > 0 ? [plot.top, 8] : [plot.bottom, -8];
     return [`<path d="M${at} ${tip}l4 ${base}h-8z" fill="${look.colour}"/>`];
   });
@@ -153,10 +143,6 @@ function lineMarks({ look, marks, spikes, badX }: PlotLine, scale: Scales): stri
 
 function text(x: number, y: number, content: string, colour: string, more = ''): string {
   return `<text x="${x}" y="${y}" fill="${colour}" ${more}>${escaped(content)}</text>`;
-}
-
-function dash(pattern: number[] | undefined): string {
-  return pattern ? ` stroke-dasharray="${pattern.join(' ')}"` : '';
 }
 
 function round(value: number): number {

@@ -47,20 +47,9 @@ export class SvgPen implements Pen {
     );
   }
 
-  /** The whole file, with a title above what was drawn. */
-  file(title: string, width: number, height: number, text: string, background: string): string {
-    const above = 28;
-    return [
-      `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height + above}"` +
-        ` width="${width}" height="${height + above}" font-family="system-ui, sans-serif"` +
-        ' font-size="11" shape-rendering="crispEdges">',
-      `<rect width="100%" height="100%" fill="${background}"/>`,
-      `<text x="12" y="19" font-size="13" fill="${text}">${escaped(title)}</text>`,
-      `<g transform="translate(0 ${above})">`,
-      ...this.parts,
-      '</g>',
-      '</svg>\n',
-    ].join('\n');
+  /** What was drawn, as elements of an SVG with letters of 11 pixels. */
+  content(): string {
+    return ['<g shape-rendering="crispEdges">', ...this.parts, '</g>'].join('\n');
   }
 }
 

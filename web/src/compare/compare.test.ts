@@ -43,6 +43,7 @@ describe('outcomes', () => {
     const runs = [run('a', {}, 3), run('b', {}, 1), run('c', {}, 'NaN'), run('d', {})];
     expect(spreadOf(loss, runs)).toEqual({ median: 3, low: 1, high: Infinity, count: 3 });
     expect(spreadOf(loss, [run('d', {})])).toBeUndefined();
+    expect(spreadOf(loss, [run('c', {}, 'NaN'), run('d', {})])?.median).toBeNaN();
   });
   it('have no first bad step where there was none', () => {
     const kind = findOutcome('first_bad_step');

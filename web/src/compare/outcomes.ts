@@ -58,10 +58,17 @@ export interface Spread {
   count: number;
 }
 
-/** Over the runs that have a value; one that is NaN is the worst. undefined: none has. */
+/**
+ * Over the runs that have a value; beside others one that is NaN is the worst, and alone itself.
+ * undefined: none has.
+ */
 export function spreadOf(kind: OutcomeKind, runs: readonly RunJson[]): Spread | undefined {
   const values = runs.flatMap((run) => kind.of(run) ?? []);
   if (values.length === 0) return undefined;
+  const [only] = values;
+  if (values.length === 1 && only !== undefined) {
+    return { median: only, low: only, high: only, count: 1 };
+  }
   const sorted = values.map((value) => (Number.isNaN(value) ? Infinity : value));
   sorted.sort((a, b) => a - b);
   return {

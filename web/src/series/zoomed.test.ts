@@ -43,11 +43,30 @@ describe('zoomed', () => {
     expect(inside?.total).toBe(10);
   });
 
+  it('lacks no point that was thinned away, in the range as beyond it', () => {
+    const held = series([1, 500, 1000], 1000);
+    const { drawn } = zoomed(held, series([100, 150, 199], 100), { from: 100, to: 199 });
+    expect(drawn.lacks(120)).toBe(false);
+    expect(drawn.pointAt(120)).toEqual({ step: 100, value: 100 });
+    const whole = zoomed(held, series([100, 101, 103], 3), { from: 100, to: 103 }).drawn;
+    expect(whole.lacks(102)).toBe(true);
+  });
+
   it('goes on with what came by the stream after the detail', () => {
     const held = series([1, 45, 46, 47], 47);
     const { inside } = zoomed(held, series(stepsFrom(40, 45)), range);
     expect(inside?.steps).toEqual(stepsFrom(40, 47));
     expect(inside?.total).toBe(8);
+  });
+
+  it('counts what a log axis cannot show in the range alone', () => {
+    const values = (step: number) => (step % 10 === 0 ? 0 : 1);
+    const held = series([1, 10, 500, 1000], 1000, values);
+    const { inside } = zoomed(held, series(stepsFrom(100, 125), 26, values), {
+      from: 100,
+      to: 125,
+    });
+    expect(inside?.offLogAxis).toBe(3);
   });
 
   it('counts what the detail was thinned by', () => {

@@ -29,11 +29,11 @@ export function zoomed(held: Series, detail: Series | undefined, range: Range | 
   // What came by the stream since the detail was read goes on behind it.
   const since = within(held, Math.max(range.from, detail.lastStep + 1), range.to);
   const inside = joined([detail, since], detail);
-  const drawn = joined([
-    within(held, 0, range.from - 1),
+  // Whole or thinned as it is inside: nobody looks beyond.
+  const drawn = joined(
+    [within(held, 0, range.from - 1), inside, within(held, range.to + 1, Number.POSITIVE_INFINITY)],
     inside,
-    within(held, range.to + 1, Number.POSITIVE_INFINITY),
-  ]);
+  );
   return { drawn, inside };
 }
 

@@ -47,7 +47,7 @@ describe('a curve', () => {
     expect(curve.beginAttempt(2, 2)).toBe(true);
     curve.addLive(2, loss([3], [9]));
     expect(held(curve)).toEqual([1, 2, 3]);
-    expect(curve.series.get('loss')?.at(3)).toBe(9);
+    expect(curve.series.get('loss')?.pointAt(3)?.value).toBe(9);
   });
 
   it('takes no points of an abandoned attempt, and no attempt twice', () => {

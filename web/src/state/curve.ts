@@ -23,9 +23,16 @@ export class Series {
     return this.steps.at(-1) ?? 0;
   }
 
-  /** The value at this step, or at the last one held before; undefined beyond the curve's end. */
-  at(step: number): number | undefined {
-    return step > this.lastStep ? undefined : this.values[this.indexAtOrBefore(step)];
+  /**
+   * The point at this step or, where points are thinned away, the last one held before; undefined
+   * where there is none, and beyond the curve's end.
+   */
+  pointAt(step: number): { step: number; value: number } | undefined {
+    const index = this.indexAtOrBefore(step);
+    const [found, value] = [this.steps[index], this.values[index]];
+    if (found === undefined || value === undefined || step > this.lastStep) return undefined;
+    const isWhole = this.total === this.steps.length;
+    return found === step || !isWhole ? { step: found, value } : undefined;
   }
 
   /** The value of the point at this very step, if it is held. */

@@ -69,6 +69,8 @@ export class Live implements StreamListener {
   /** The declared settings, for whoever calls `needSettings`. */
   readonly settingsRead = new ReadOnce<readonly Setting[]>([], () => this.client.listSettings());
   readonly settings = this.settingsRead.value;
+  /** Why runs that an address names could not be read, in words, by their ids. */
+  readonly unread = signal<ReadonlyMap<string, string>>(new Map());
   /** Runs that an address names and that do not exist (any more). */
   readonly absent = signal<ReadonlySet<string>>(new Set());
   /** Runs that the present view was to draw and that are gone: its address names them no more. */
@@ -90,6 +92,8 @@ export class Live implements StreamListener {
   private asking: Question | undefined;
   private readonly stopEffects: (() => void)[];
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
+  /** Of runs that are to be read again. */
+  private readonly retries = new Set<ReturnType<typeof setTimeout>>();
 
   constructor(
     token: string,
@@ -134,6 +138,7 @@ export class Live implements StreamListener {
   close(): void {
     for (const stop of this.stopEffects) stop();
     clearTimeout(this.retryTimer);
+    for (const timer of this.retries) clearTimeout(timer);
     this.query.stop();
     this.trends.stop();
     this.settingsRead.stop();
@@ -208,12 +213,35 @@ export class Live implements StreamListener {
   private readRun(id: string): void {
     const mark = this.runs.mark();
     this.client.getRun(id).then(
-      (run) => this.runs.takeList([run], mark),
+      (run) => {
+        this.setUnread(id, undefined);
+        this.runs.takeList([run], mark);
+      },
       (error: unknown) => {
-        if (error instanceof ApiError && error.code === 404) this.forget(id);
-        else this.asked.delete(id);
+        const isAbsent = error instanceof ApiError && error.code === 404;
+        this.setUnread(id, isAbsent ? undefined : wordsOf(error));
+        if (isAbsent) this.forget(id);
+        else this.readRunLater(id);
       },
     );
+  }
+
+  // Only while somebody wants it.
+  private readRunLater(id: string): void {
+    const timer = setTimeout(() => {
+      this.retries.delete(timer);
+      if (selected.peek().includes(id)) this.readRun(id);
+      else this.asked.delete(id);
+    }, retryMilliseconds);
+    this.retries.add(timer);
+  }
+
+  private setUnread(id: string, problem: string | undefined): void {
+    if (this.unread.peek().get(id) === problem) return;
+    const unread = new Map(this.unread.peek());
+    if (problem === undefined) unread.delete(id);
+    else unread.set(id, problem);
+    this.unread.value = unread;
   }
 
   private forget(id: string): void {
@@ -246,7 +274,7 @@ export class Live implements StreamListener {
           this.problem.value = '';
         }),
       (error: unknown) => {
-        this.problem.value = error instanceof Error ? error.message : String(error);
+        this.problem.value = wordsOf(error);
         if (error instanceof ApiError && error.code === 401) return;
         this.retryTimer = setTimeout(() => this.readLists(), retryMilliseconds);
       },
@@ -290,4 +318,8 @@ export class Live implements StreamListener {
     this.adopted = now;
     select(now.runs);
   }
+}
+
+function wordsOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -29,7 +29,10 @@ export const zoom = computed(() => parseRange(zoomText.value));
 
 /** Not in the address: what the pointer is at. */
 export const hoveredRun = signal<string | undefined>(undefined);
+/** The step under the cursor, where it is the same one in all runs. */
 export const cursorStep = signal<number | undefined>(undefined);
+/** The place on the x axis under the cursor, in the axis' own units. */
+export const cursorX = signal<number | undefined>(undefined);
 
 /** Does nothing in a view that draws no runs, or always the same. */
 export function select(runs: readonly string[]): void {

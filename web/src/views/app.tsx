@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { Live } from '../state/live';
 import { address } from '../state/router';
 import type { View } from '../state/url_state';
@@ -47,6 +47,31 @@ function Notices({ live }: { live: Live }) {
   );
 }
 
+const patienceMilliseconds = 2_000;
+
+// Not at once: most breaks are over before anybody could do something.
+function OfflineHint({ live }: { live: Live }) {
+  const status = live.connection.value;
+  const isOffline = status.kind === 'offline';
+  const [isLong, setLong] = useState(false);
+  useEffect(() => {
+    if (!isOffline) return;
+    const timer = setTimeout(() => setLong(true), patienceMilliseconds);
+    return () => {
+      clearTimeout(timer);
+      setLong(false);
+    };
+  }, [isOffline]);
+  if (status.kind !== 'offline' || !isLong) return null;
+  return (
+    <div class="notices" role="status">
+      The server at {location.host} does not answer. If it was stopped, start normlabd again; if it
+      is on another machine, look after the network or the tunnel to it. Runs train on meanwhile,
+      what is shown stays, and this page catches up by itself.
+    </div>
+  );
+}
+
 export function App() {
   const now = live.value;
   const { view } = address.value;
@@ -58,6 +83,7 @@ export function App() {
     <>
       <TopBar live={now} />
       {now ? <Notices live={now} /> : null}
+      {now ? <OfflineHint live={now} /> : null}
       {now ? <Shown live={now} /> : <LoginView />}
       <Said />
     </>

@@ -1,11 +1,12 @@
 // The depth profiles of several runs in one picture: flat where gradients pass unchanged, tilted where
 // every block takes its part.
+import { useEffect } from 'preact/hooks';
 import { DepthProfile, type ProfileLine } from '../../blocks/depth_profile';
 import { colourRange, profileAt } from '../../blocks/grid';
-import { blockCurves, Heatmap } from '../../blocks/heatmap';
+import { Heatmap, profileCurves } from '../../blocks/heatmap';
 import { MetricChoice } from '../../blocks/metric_choice';
 import { type Block, type BlockMetric, blocksOf, findMetric, seriesOf } from '../../blocks/metrics';
-import type { Board } from '../../charts/board';
+import { type Board, keepDetail, stepsShown } from '../../charts/board';
 import { unionOfSteps } from '../../series/points';
 import type { CurveSet } from '../../state/curve_set';
 import type { Live } from '../../state/live';
@@ -27,6 +28,7 @@ export function CompareBlocks({ live, board }: { live: Live; board: Board }) {
   for (const some of blocks.values()) for (const one of some) names.add(seriesOf(one, metric));
   const most = pointsOfBlock(names.size * Math.max(1, runs.length));
   const curves = useFollower(live, [...names], most, runs);
+  useEffect(() => keepDetail(board, curves), [board, curves]);
   return (
     <section aria-label="blocks">
       <div class="tools">
@@ -51,7 +53,9 @@ function Pictures({ live, board, curves, metric, blocks }: PicturesProps) {
   curves.depend();
   const at = stepOf(address.value.query.at);
   const drawn = board.runs.value.filter((run) => blocks.has(run));
-  const found = drawn.map((run) => blockCurves(curves, run, blocks.get(run) ?? [], metric));
+  const found = drawn.map((run) =>
+    profileCurves(curves, run, blocks.get(run) ?? [], metric, stepsShown(board, run)),
+  );
   const lines = drawn.map(
     (run, index): ProfileLine => ({
       run,

@@ -10,6 +10,7 @@ import { Comparison } from './comparison';
 export function CompareView({ live }: { live: Live }) {
   const runs = selected.value.flatMap((id) => live.runs.get(id) ?? []);
   const gone = goneText(live.dropped.value.size);
+  const unread = selected.value.flatMap((id) => live.unread.value.get(id) ?? []);
   if (selected.value.length === 0) return <NothingChosen gone={gone} />;
   return (
     <main class="page compare-page">
@@ -19,6 +20,11 @@ export function CompareView({ live }: { live: Live }) {
           <span class="secondary">the first {formatCount(live.drawn.value.length)} are drawn</span>
         ) : null}
         {gone ? <span class="secondary">{gone}</span> : null}
+        {unread.length > 0 ? (
+          <span class="problem" role="alert">
+            {formatCount(unread.length)} could not be read: {unread[0]}; trying again
+          </span>
+        ) : null}
         <span class="space" />
         <CopyLink />
       </header>

@@ -83,7 +83,7 @@ export function Comparison({ live, runs }: { live: Live; runs: readonly RunJson[
           </>
         )}
       </div>
-      <OutcomeTable live={live} runs={runs} groups={together ? groups : undefined} />
+      <OutcomeTable live={live} board={board} runs={runs} groups={together ? groups : undefined} />
       <DifferenceChart live={live} board={board} />
       <CompareBlocks live={live} board={board} />
     </>

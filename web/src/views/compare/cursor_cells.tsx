@@ -1,7 +1,10 @@
-// The values of a run at the cursor. Components of their own, because they change with every move of it.
+// The values of runs at the cursor. Components of their own, because they change with every move of it.
+import { type Board, stepsShown, stepUnderCursor } from '../../charts/board';
+import { valueText } from '../../charts/cursor_text';
 import { formatCount, formatValue } from '../../format/format';
+import { type Band, medianBand } from '../../series/derived';
+import { valueAt } from '../../series/points';
 import { drawnSeries } from '../../state/curve_store';
-import type { Live } from '../../state/live';
 import { cursorStep } from '../../state/selection';
 
 const titles = { loss: 'loss', gradient_norm: 'grad' } as const;
@@ -12,7 +15,7 @@ export function CursorHeads() {
   return (
     <>
       {drawnSeries.map((name) => (
-        <th key={name} scope="col" class="number at-cursor" title="at the step under the cursor">
+        <th key={name} scope="col" class="number at-cursor" title="at the place under the cursor">
           {titles[name]} {at}
         </th>
       ))}
@@ -20,22 +23,41 @@ export function CursorHeads() {
   );
 }
 
-/** `run`: undefined while it is not drawn. */
-export function CursorCells({ live, run }: { live: Live; run: string | undefined }) {
-  const step = cursorStep.value;
+/** `runs`: those of the row that are drawn; of several it is the median. */
+export function CursorCells({ board, runs }: { board: Board; runs: readonly string[] }) {
   return (
     <>
       {drawnSeries.map((name) => (
         <td key={name} class="number at-cursor">
-          {run === undefined || step === undefined ? '' : textAt(live, run, name, step)}
+          {textAt(board, runs, name)}
         </td>
       ))}
     </>
   );
 }
 
-function textAt(live: Live, run: string, name: string, step: number): string {
-  const series = live.drawnCurves.held(run, name);
-  if (!series) return '';
-  return series.lacks(step) ? 'no point' : formatValue(series.at(step));
+function textAt(board: Board, runs: readonly string[], name: string): string {
+  const [run] = runs;
+  if (run === undefined) return '';
+  if (runs.length > 1) return formatValue(bandUnderCursor(board, runs, name)?.median[0]);
+  const step = stepUnderCursor(board, run);
+  if (step === undefined) return '';
+  return valueText(board.curves.zoomed(run, name, stepsShown(board, run))?.drawn, step);
+}
+
+/** The band of some runs at the step that is under the cursor in the first of them. */
+export function bandUnderCursor(
+  board: Board,
+  runs: readonly string[],
+  name: string,
+): Band | undefined {
+  const step = runs[0] === undefined ? undefined : stepUnderCursor(board, runs[0]);
+  if (step === undefined) return undefined;
+  const points = runs.flatMap((run) => {
+    const drawn = board.curves.zoomed(run, name, stepsShown(board, run))?.drawn;
+    const value = drawn && valueAt(drawn, step);
+    return drawn ? [{ steps: value === undefined ? [] : [step], values: [value ?? 0] }] : [];
+  });
+  const band = medianBand(points);
+  return band.steps.length > 0 ? band : undefined;
 }

@@ -1,14 +1,15 @@
 // One run minus another, step by step.
 import { computed } from '@preact/signals';
-import { type Board, setCursor, stepsShown, xRange } from '../../charts/board';
+import { type Board, stepsShown, stepUnderCursor, xRange } from '../../charts/board';
 import { Chart } from '../../charts/chart';
 import { curveContent, derivedCurve } from '../../charts/lines';
 import { palette } from '../../charts/palette';
 import type { PlotContent } from '../../charts/plot_content';
-import { formatCount } from '../../format/format';
+import { partName, type ShownPoints, shownPoints, thinnedNote } from '../../charts/shown_points';
+import { formatCount, formatValue, isolated } from '../../format/format';
 import { csvOf } from '../../series/csv';
 import { difference } from '../../series/derived';
-import { noPoints, type Points } from '../../series/points';
+import { noPoints, valueAt, within } from '../../series/points';
 import type { Live } from '../../state/live';
 import { address, setQuery } from '../../state/router';
 import { parseIds } from '../../state/url_state';
@@ -61,49 +62,76 @@ function pairOf(runs: readonly string[]): [string, string] | undefined {
 function Difference({ board, series }: { board: Board; series: string }) {
   const title = `difference in ${series.replace('_', ' ')} (linear)`;
   const csv = () => {
-    const { steps, values } = pointsOf(board, series);
-    return csvOf(
-      ['step', `difference_${series}`],
-      steps.map((step, index) => [step, values[index]]),
-    );
+    const { points, thinned } = shownOf(board, series);
+    const [a = '', b = ''] = pairNames(board);
+    return {
+      text: csvOf(
+        ['run', 'minus', 'step', `difference_${series}`],
+        points.steps.map((step, index) => [a, b, step, points.values[index]]),
+      ),
+      name: ['difference', series, ...partName(board.look.peek().x, thinned)],
+    };
   };
-  const points = pointsOf(board, series);
   return (
     <Chart
       id={`difference-${series}`}
       title={title}
+      board={board}
       content={() => contentOf(board, series)}
-      range={() => xRange(board)}
-      cursor={(x) => setCursor(board, x)}
       csv={csv}
+      note={() => noteOf(board, series)}
     >
-      <div class="note">
-        <span class="here">below zero: the first is lower</span>
-        <span class="points" title="steps that both runs have reached">
-          {formatCount(points.steps.length)} steps in both
-        </span>
-      </div>
+      <Here board={board} series={series} />
     </Chart>
   );
 }
 
-function pointsOf(board: Board, series: string): Points {
+function noteOf(board: Board, series: string): string {
+  const { points, thinned } = shownOf(board, series);
+  const steps = points.steps.length;
+  return `${formatCount(steps)} steps in both${thinned ? thinnedNote : ''}`;
+}
+
+function pairNames(board: Board): string[] {
+  const pair = pairOf(board.live.drawn.value) ?? [];
+  return pair.map((run) => board.live.runs.peek(run)?.displayName ?? run);
+}
+
+function Here({ board, series }: { board: Board; series: string }) {
+  const pair = pairOf(board.live.drawn.value);
+  const step = pair && stepUnderCursor(board, pair[0]);
+  const [a, b] = (pair ?? []).map((run) => {
+    const drawn = board.curves.zoomed(run, series, stepsShown(board, run))?.drawn;
+    return drawn && step !== undefined ? valueAt(drawn, step) : undefined;
+  });
+  const text =
+    step === undefined || a === undefined || b === undefined
+      ? 'below zero: the first is lower'
+      : `step ${formatCount(step)}: ${formatValue(a - b)}`;
+  return <span class="here">{text}</span>;
+}
+
+// Both on straight lines between their points, also those that the zoom has at its edges.
+function shownOf(board: Board, series: string): ShownPoints {
   board.curves.depend();
   const pair = pairOf(board.live.drawn.value);
-  if (!pair) return noPoints;
-  const [a, b] = pair.map(
-    (run) => board.curves.zoomed(run, series, stepsShown(board, run))?.drawn ?? noPoints,
+  const [a, b] = (pair ?? []).map((run) =>
+    shownPoints(board.curves, run, series, stepsShown(board, run)),
   );
-  return difference(a ?? noPoints, b ?? noPoints);
+  if (!pair || !a || !b) return { points: noPoints, thinned: false, drawn: noPoints };
+  const drawn = difference(a.drawn, b.drawn);
+  const range = stepsShown(board, pair[0]);
+  const points = range ? within(drawn, range.from, range.to) : drawn;
+  return { points, thinned: a.thinned || b.thinned, drawn };
 }
 
 function contentOf(board: Board, series: string): PlotContent {
   const [a = ''] = pairOf(board.live.drawn.value) ?? [];
   const line = derivedCurve(
     'difference',
-    'difference',
+    pairNames(board).map(isolated).join(' − '),
     ink,
-    pointsOf(board, series),
+    shownOf(board, series).drawn,
     board.scaleOf(a),
   );
   return curveContent([line], [], { ...board.look.value, y: 'linear' }, xRange(board));

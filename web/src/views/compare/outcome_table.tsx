@@ -2,6 +2,7 @@
 // hovering a row highlights its line, its box hides it.
 import { computed } from '@preact/signals';
 import type { CSSProperties } from 'preact';
+import type { Board } from '../../charts/board';
 import { type OutcomeKind, outcomes, spreadOf } from '../../compare/outcomes';
 import type { SeedGroup } from '../../compare/seeds';
 import { formatCount, formatValue } from '../../format/format';
@@ -22,6 +23,7 @@ import { CursorCells, CursorHeads } from './cursor_cells';
 
 interface Props {
   live: Live;
+  board: Board;
   runs: readonly RunJson[];
   /** Rows are these; undefined: each run. */
   groups: readonly SeedGroup[] | undefined;
@@ -30,14 +32,15 @@ interface Props {
 // More settings than fit beside the numbers are in the runs' own pages.
 const mostSettings = 6;
 
-export function OutcomeTable({ live, runs, groups }: Props) {
+export function OutcomeTable({ live, board, runs, groups }: Props) {
   const specs = runs.map((run) => run.effectiveSpec);
   // What follows from other settings would only repeat them.
   const given = settingNames(runs.map((run) => run.spec));
-  const differing = differingSettings(given, specs)
-    .map(({ name }) => name)
-    .filter((name) => !groups || name !== 'seed');
-  const settings = differing.slice(0, mostSettings);
+  const differing = differingSettings(given, specs).filter(
+    ({ name }) => !groups || name !== 'seed',
+  );
+  const settings = differing.slice(0, mostSettings).map(({ name }) => name);
+  const more = differing.slice(mostSettings);
   const rows: readonly SeedGroup[] =
     groups ?? runs.map((run) => ({ key: run.id ?? '', name: run.displayName ?? '', runs: [run] }));
   return (
@@ -57,7 +60,7 @@ export function OutcomeTable({ live, runs, groups }: Props) {
                 {name}
               </th>
             ))}
-            {groups ? null : <CursorHeads />}
+            <CursorHeads />
             {outcomes.map((kind) => (
               <SortHead key={kind.name} kind={kind} />
             ))}
@@ -65,18 +68,23 @@ export function OutcomeTable({ live, runs, groups }: Props) {
         </thead>
         <tbody>
           {sorted(rows).map((row) => (
-            <Row key={row.key} live={live} row={row} settings={settings} isRun={!groups} />
+            <Row key={row.key} live={live} board={board} {...{ row, settings, more }} />
           ))}
         </tbody>
       </table>
       <p class="secondary">
         {differing.length === 0 && runs.length > 1 && !groups ? 'All settings are the same. ' : ''}
-        {differing.length > settings.length
-          ? `Also differing: ${differing.slice(mostSettings).join(', ')}.`
-          : ''}
+        {more.length > 0 ? `Also differing: ${more.map(valuesText).join('; ')}.` : ''}
       </p>
     </section>
   );
+}
+
+// layers 2, 4, 8
+function valuesText({ name, values }: { name: string; values: readonly string[] }): string {
+  const all = [...new Set(values)];
+  const shown = all.slice(0, mostSettings).map((text) => text || 'none');
+  return `${name} ${shown.join(', ')}${all.length > shown.length ? ', …' : ''}`;
 }
 
 /** sort=final_loss or sort=-final_loss, the largest first; else in the order of the address. */
@@ -109,7 +117,11 @@ function SortHead({ kind }: { kind: OutcomeKind }) {
 function sorted(rows: readonly SeedGroup[]): readonly SeedGroup[] {
   const by = order.value;
   if (!by) return rows;
-  const value = ({ runs }: SeedGroup) => spreadOf(by.kind, runs)?.median;
+  // NaN is worse than everything.
+  const value = ({ runs }: SeedGroup) => {
+    const median = spreadOf(by.kind, runs)?.median;
+    return Number.isNaN(median) ? Infinity : median;
+  };
   return [...rows].sort((a, b) => {
     const [x, y] = [value(a), value(b)];
     if (x === undefined || y === undefined)
@@ -120,12 +132,14 @@ function sorted(rows: readonly SeedGroup[]): readonly SeedGroup[] {
 
 interface RowProps {
   live: Live;
+  board: Board;
   row: SeedGroup;
   settings: readonly string[];
-  isRun: boolean;
+  /** Those that have no column. */
+  more: readonly { name: string }[];
 }
 
-function Row({ live, row, settings, isRun }: RowProps) {
+function Row({ live, board, row, settings, more }: RowProps) {
   const ids = row.runs.flatMap(({ id }) => id ?? []);
   const isSelected = ids.some((id) => selected.value.includes(id));
   const isDrawn = isSelected && !ids.every((id) => hidden.value.has(id));
@@ -133,6 +147,8 @@ function Row({ live, row, settings, isRun }: RowProps) {
   const look = first === undefined ? undefined : live.looks.value.get(first);
   const style = look && isDrawn ? ({ '--run': look.colour } as CSSProperties) : {};
   const [only] = row.runs;
+  const settingText = ({ name }: { name: string }) =>
+    `${name}: ${textOfSetting(only?.effectiveSpec, name)}`;
   // One that is not read yet is read; one that is here is only hidden.
   const pick = () => (isSelected ? toggleHidden(ids) : toggle(ids));
   const hover = (key: string | undefined) => {
@@ -156,7 +172,7 @@ function Row({ live, row, settings, isRun }: RowProps) {
           aria-label={`draw ${row.name}`}
         />
       </td>
-      <th scope="row" class="name" title={row.name}>
+      <th scope="row" class="name" title={[row.name, ...more.map(settingText)].join('\n')}>
         {row.runs.length === 1 && only?.id ? (
           <a href={addressOf('run', only.id)}>{row.name}</a>
         ) : (
@@ -169,7 +185,7 @@ function Row({ live, row, settings, isRun }: RowProps) {
           {shortSetting(textOfSetting(only?.effectiveSpec, name))}
         </td>
       ))}
-      {isRun ? <CursorCells live={live} run={isDrawn ? row.key : undefined} /> : null}
+      <CursorCells board={board} runs={ids.filter((id) => board.runs.value.includes(id))} />
       {outcomes.map((kind) => (
         <td key={kind.name} class="number" title={cellTitle(kind, row.runs)}>
           {cellText(kind, row.runs)}

@@ -1,8 +1,20 @@
 // A sweep as a table over two settings, coloured by what the runs came to. A cell leads to its run, or
 // compares its runs where it has several.
 import type { CSSProperties } from 'preact';
-import { type ColourRange, colourRange, colourShare } from '../../blocks/grid';
-import { brokenColour, hex, type Rgb, viridis } from '../../blocks/viridis';
+import { type ColourRange, colourRange } from '../../blocks/grid';
+import { ColourBar } from '../../blocks/heatmap_parts';
+import { hex } from '../../blocks/viridis';
+import { TakeAway } from '../../charts/chart_menu';
+import { download, fileName } from '../../charts/download';
+import { pageColours, pictureOf, pictureWays } from '../../charts/picture';
+import { SvgPen } from '../../charts/svg_pen';
+import {
+  drawSweep,
+  letterColour,
+  type NamedGrid,
+  sweepColour,
+  sweepRows,
+} from '../../compare/draw_sweep';
 import { findOutcome, type OutcomeKind, outcomes } from '../../compare/outcomes';
 import {
   firstAxes,
@@ -13,6 +25,7 @@ import {
 } from '../../compare/sweep_grid';
 import { formatCount, formatValue } from '../../format/format';
 import type { RunJson } from '../../gen/normlab/v1/run_pb';
+import { csvOf } from '../../series/csv';
 import { address, setQuery } from '../../state/router';
 import { addressOf } from '../../state/url_state';
 
@@ -53,7 +66,9 @@ export function SweepTable({ runs, differing }: Props) {
           names={outcomes.map(({ name }) => name)}
           set={(of) => setQuery({ of })}
         />
-        <span class="secondary">{kind.unit}; logarithmic colours, dark is low</span>
+        <span class="secondary">{kind.unit}</span>
+        <ColourBar scene={{ colours, scale: 'log' }} />
+        <Files grids={grids} {...{ kind, colours, row, column }} />
       </div>
       <div class="tables">
         {grids.map(({ name, grid }) => (
@@ -68,6 +83,30 @@ export function SweepTable({ runs, differing }: Props) {
       ) : null}
     </section>
   );
+}
+
+interface FilesProps {
+  grids: readonly NamedGrid[];
+  kind: OutcomeKind;
+  colours: ColourRange;
+  row: string;
+  column: string;
+}
+
+function Files({ grids, kind, colours, row, column }: FilesProps) {
+  const name = () => ['sweep', kind.name];
+  const picture = () => {
+    const page = pageColours();
+    const pen = new SvgPen();
+    const { width, height } = drawSweep(pen, grids, `${row} ╲ ${column}`, colours, page.text);
+    const text = { title: `${kind.title} by ${row} and ${column}`, legend: [], note: kind.unit };
+    return pictureOf(pen.content(), width, height, text, page);
+  };
+  const csv = () => {
+    const header = ['part', row, column, kind.name, 'low', 'high', 'runs', 'names'];
+    download(`${fileName(...name())}.csv`, csvOf(header, sweepRows(grids)), 'text/csv');
+  };
+  return <TakeAway what="sweep" ways={[...pictureWays(name, picture), ['CSV', csv]]} />;
 }
 
 interface TableProps {
@@ -152,18 +191,8 @@ function Cell({ cell, kind, colours }: CellProps) {
 
 function cellStyle({ spread }: SweepCell, colours: ColourRange): CSSProperties {
   if (!spread) return {};
-  const share = colourShare(spread.median, colours, 'log');
-  const colour = share === undefined ? brokenColour : viridis(share);
-  return { background: hex(colour), color: isLight(colour) ? '#000' : '#fff' };
-}
-
-// By relative luminance: the text then has a contrast of at least 4.5 to 1.
-function isLight(colour: Rgb): boolean {
-  const [red = 0, green = 0, blue = 0] = colour.map((channel) => {
-    const share = channel / 255;
-    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-  });
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179;
+  const colour = sweepColour(spread.median, colours);
+  return { background: hex(colour), color: letterColour(colour) };
 }
 
 function titleOf({ runs, spread }: SweepCell, kind: OutcomeKind): string {

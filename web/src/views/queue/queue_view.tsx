@@ -5,6 +5,7 @@ import { useEffect, useMemo } from 'preact/hooks';
 import { formatCount } from '../../format/format';
 import type { Live } from '../../state/live';
 import { QueueStore } from '../../state/queue_store';
+import { CopyLink } from '../shared/copy_link';
 import { DeviceTable } from './device_table';
 import { Standing } from './standing';
 import { WaitingTable } from './waiting_table';
@@ -32,7 +33,10 @@ export function QueueView({ live }: { live: Live }) {
         </p>
       ) : null}
       <section aria-labelledby="devices-title">
-        <h2 id="devices-title">Devices</h2>
+        <div class="title-line">
+          <h2 id="devices-title">Devices</h2>
+          <CopyLink />
+        </div>
         <DeviceTable live={live} store={store} />
       </section>
       <section aria-labelledby="waiting-title">

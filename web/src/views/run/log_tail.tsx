@@ -6,6 +6,7 @@ import type { RunJson } from '../../gen/normlab/v1/run_pb';
 import type { ReadLogResponseJson } from '../../gen/normlab/v1/run_service_pb';
 import { addPiece, keptBytes, type LogText, noLog, textOf } from '../../series/log_text';
 import type { Live } from '../../state/live';
+import { address, setQuery } from '../../state/router';
 
 // Progress is told several times a second.
 const shortestPause = 1_000;
@@ -13,8 +14,8 @@ const shortestPause = 1_000;
 export function LogTail({ live, run }: { live: Live; run: RunJson }) {
   const attempts = (run.attempts ?? []).map((attempt) => attempt.number ?? 0);
   const latest = Math.max(0, ...attempts);
-  const [chosen, choose] = useState<number>();
-  const attempt = chosen ?? latest;
+  const chosen = Number(address.value.query.log ?? 0);
+  const attempt = attempts.includes(chosen) ? chosen : latest;
   const box = useRef<HTMLDivElement>(null);
   const isSeen = useSeen(box);
   const { log, problem } = useLog(live, run, attempt, isSeen);
@@ -28,6 +29,9 @@ export function LogTail({ live, run }: { live: Live; run: RunJson }) {
     const { scrollTop = 0, scrollHeight = 0, clientHeight = 0 } = box.current ?? {};
     isAtEnd.current = scrollHeight - scrollTop - clientHeight < 20;
   };
+  // The latest is followed, whichever that comes to be.
+  const choose = (number: string) =>
+    setQuery({ log: number === String(latest) ? undefined : number });
   if (latest === 0) return <p class="secondary">no attempt has started</p>;
   return (
     <>
@@ -35,10 +39,7 @@ export function LogTail({ live, run }: { live: Live; run: RunJson }) {
         {attempts.length > 1 ? (
           <label>
             attempt{' '}
-            <select
-              value={String(attempt)}
-              onChange={(event) => choose(Number(event.currentTarget.value))}
-            >
+            <select value={String(attempt)} onChange={(event) => choose(event.currentTarget.value)}>
               {attempts.map((number) => (
                 <option key={number} value={String(number)}>
                   {number}

@@ -2,10 +2,10 @@
 import { useEffect } from 'preact/hooks';
 import { DepthProfile } from '../../blocks/depth_profile';
 import { profileAt } from '../../blocks/grid';
-import { blockCurves, Heatmap } from '../../blocks/heatmap';
+import { Heatmap, profileCurves } from '../../blocks/heatmap';
 import { MetricChoice } from '../../blocks/metric_choice';
 import { blocksOf, findMetric, seriesOf } from '../../blocks/metrics';
-import { type Board, keepDetail } from '../../charts/board';
+import { type Board, keepDetail, stepsShown } from '../../charts/board';
 import { unionOfSteps } from '../../series/points';
 import type { Live } from '../../state/live';
 import { address, setQuery } from '../../state/router';
@@ -28,7 +28,7 @@ export function RunBlocks({ live, board, id }: Props) {
   const curves = useFollower(live, names, pointsOfBlock(blocks.length), [id]);
   useEffect(() => keepDetail(board, curves), [board, curves]);
   curves.depend();
-  const found = blockCurves(curves, id, blocks, metric);
+  const found = profileCurves(curves, id, blocks, metric, stepsShown(board, id));
   const steps = unionOfSteps(found.flatMap((curve) => curve ?? []));
   const at = stepOf(query.at);
   const choose = (step: number | undefined) =>

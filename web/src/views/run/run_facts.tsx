@@ -1,5 +1,4 @@
 // Numbers about a run, its settings beside the defaults, and its attempts.
-import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import {
   formatBytes,
@@ -13,6 +12,7 @@ import type { RunJson } from '../../gen/normlab/v1/run_pb';
 import { abandonedParts } from '../../state/lineage';
 import type { Live } from '../../state/live';
 import { resourcesText } from '../../state/queue_text';
+import { address, setQuery } from '../../state/router';
 import { addressOf } from '../../state/url_state';
 import { TimeText } from '../shared/quantity';
 import { StateLabel } from '../shared/state_label';
@@ -105,21 +105,20 @@ function AfterFact({ live, id, condition }: AfterProps) {
   );
 }
 
-const showAll = signal(false);
-
 export function Settings({ live, run }: { live: Live; run: RunJson }) {
   useEffect(() => live.needSettings(), [live]);
+  const showAll = address.value.query.settings === 'all';
   const rows = settingRows(live.settings.value, run.spec, run.effectiveSpec);
   const differing = rows.filter(({ differs }) => differs);
-  const shown = showAll.value ? rows.filter(({ value }) => value !== '') : differing;
+  const shown = showAll ? rows.filter(({ value }) => value !== '') : differing;
   return (
     <>
       <p class="secondary">
         {differing.length === 0
           ? 'all as the defaults'
           : `${formatCount(differing.length)} ${differing.length === 1 ? 'differs' : 'differ'} from the defaults`}{' '}
-        <button type="button" onClick={() => (showAll.value = !showAll.value)}>
-          {showAll.value ? 'show what differs' : 'show all'}
+        <button type="button" onClick={() => setQuery({ settings: showAll ? undefined : 'all' })}>
+          {showAll ? 'show what differs' : 'show all'}
         </button>
       </p>
       {shown.length > 0 ? (

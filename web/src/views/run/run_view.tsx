@@ -44,6 +44,7 @@ function Fold({ name, children }: { name: string; children: preact.ComponentChil
 
 function NotHere({ live, id }: { live: Live; id: string }) {
   const isAbsent = live.absent.value.has(id);
+  const problem = live.unread.value.get(id) ?? '';
   return (
     <main class="hint">
       {isAbsent ? (
@@ -53,8 +54,10 @@ function NotHere({ live, id }: { live: Live; id: string }) {
             <a href={addressOf('runs')}>All runs</a>
           </p>
         </>
+      ) : problem ? (
+        <p role="alert">The run could not be read: {problem}; trying again.</p>
       ) : (
-        <p>{live.problem.value || 'reading the run…'}</p>
+        <p>reading the run…</p>
       )}
     </main>
   );

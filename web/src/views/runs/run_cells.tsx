@@ -1,11 +1,12 @@
 // The cells of a run's row, by column.
+import { valueText as atStep } from '../../charts/cursor_text';
 import { formatValue } from '../../format/format';
 import { plannedSteps, progressShare, progressText } from '../../format/run_text';
 import type { RunJson } from '../../gen/normlab/v1/run_pb';
 import type { Column } from '../../state/columns';
 import type { DrawnSeries } from '../../state/curve_store';
 import type { Live } from '../../state/live';
-import { cursorStep, selected } from '../../state/selection';
+import { cursorStep, selected, zoom } from '../../state/selection';
 import { trendPath } from '../../state/trends';
 
 interface CellProps {
@@ -86,11 +87,11 @@ export function heldStep(live: Live, id: string): number {
 // change with every frame.
 function valueText(live: Live, run: RunJson, id: string, name: DrawnSeries): string {
   if (selected.value.includes(id)) {
-    live.curves.version.value;
-    const series = live.curves.curve(id)?.series.get(name);
+    live.drawnCurves.depend();
+    const series = live.drawnCurves.held(id, name);
     const step = cursorStep.value;
     if (series && step !== undefined) {
-      return series.lacks(step) ? 'no point' : formatValue(series.at(step));
+      return atStep(live.drawnCurves.zoomed(id, name, zoom.value)?.drawn, step);
     }
     if (series && series.values.length > 0) return formatValue(series.values.at(-1));
   }

@@ -9,6 +9,7 @@ import { address, goTo } from '../../state/router';
 import { answerOf, SubmitCheck } from '../../state/submit_check';
 import { type Base, bodyOf, draftOf, givenOf } from '../../state/submit_form';
 import { addressOf } from '../../state/url_state';
+import { CopyLink } from '../shared/copy_link';
 import { say } from '../shared/said';
 import { OwnFields } from './own_fields';
 import { SettingFields } from './setting_fields';
@@ -74,16 +75,19 @@ export function SubmitView({ live }: { live: Live }) {
     <main class="submit" aria-busy={!isReady}>
       <form onSubmit={submit}>
         <div class="fields">
-          <h1>
-            {from === '' || live.absent.value.has(from) ? (
-              'A new run'
-            ) : (
-              <>
-                Same as <a href={addressOf('run', from)}>{fromRun?.displayName ?? 'a run'}</a>, but
-                …
-              </>
-            )}
-          </h1>
+          <div class="title-line">
+            <h1>
+              {from === '' || live.absent.value.has(from) ? (
+                'A new run'
+              ) : (
+                <>
+                  Same as <a href={addressOf('run', from)}>{fromRun?.displayName ?? 'a run'}</a>,
+                  but …
+                </>
+              )}
+            </h1>
+            <CopyLink />
+          </div>
           {from !== '' && !fromRun ? <NoSuchRun live={live} id={from} /> : null}
           {settings.length === 0 ? <NotReady live={live} /> : null}
           {isReady ? (
