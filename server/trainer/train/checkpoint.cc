@@ -159,14 +159,19 @@ int64_t LoadCheckpoint(const std::string& path, const TrainingState& state) {
 
 CheckpointFolder::CheckpointFolder(const std::string& path, int64_t keep)
     : path_(path), keep_(std::max<int64_t>(1, keep)) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (fs::is_directory(path_, error)) return;
-  if (!fs::create_directories(path_, error) || error) {
+  const std::error_code error = Make();
+  if (error && error != std::errc::no_space_on_device) {
     throw std::runtime_error("checkpoint_directory " + path_ +
                              " cannot be made: " + error.message());
   }
+}
+
+std::error_code CheckpointFolder::Make() const {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::is_directory(path_, error) || !fs::create_directories(path_, error)) return error;
   fs::permissions(path_, fs::perms::owner_all, error);
+  return error;
 }
 
 CheckpointFolder::Checkpoint CheckpointFolder::Write(int64_t step, const TrainingState& state) {
@@ -179,11 +184,13 @@ CheckpointFolder::Checkpoint CheckpointFolder::Write(int64_t step, const Trainin
   tensors.emplace_back(kDataName, std::vector{static_cast<int64_t>(data.size())}, data);
   tensors.emplace_back(kLossesName, std::vector{static_cast<int64_t>(losses.size())}, losses);
   Checkpoint checkpoint = {.file = FileName(step)};
+  Make();  // where it is missing and cannot be made, writing says so
   try {
     checkpoint.bytes = WriteSafetensors(path_ + "/" + checkpoint.file, MakeMetadata(step, state),
                                         std::move(tensors));
   } catch (const std::runtime_error& error) {
-    throw std::runtime_error("no checkpoint of step " + std::to_string(step) + ": " + error.what());
+    throw CheckpointNotWritten("no checkpoint of step " + std::to_string(step) + ": " +
+                               error.what());
   }
   RemoveOld(step);
   return checkpoint;
