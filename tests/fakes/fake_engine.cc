@@ -193,13 +193,14 @@ class Checkpoints {
   Checkpoints(const TrainingSettings& settings, const MonotonicClock& clock)
       : settings_(settings), schedule_(settings, clock) {}
 
-  // Steps done when training begins.
-  int64_t StepsDone() const {
+  // Steps done when training begins; absent when the checkpoint cannot be read.
+  std::optional<int64_t> StepsDone() const {
     if (settings_.resume_from.empty()) return 0;
     int64_t step = 0;
-    std::ifstream file(settings_.resume_from);
-    if (!(file >> step)) throw std::runtime_error("no checkpoint " + settings_.resume_from);
-    return step;
+    if (std::ifstream(settings_.resume_from) >> step) return step;
+    std::error_code ignored;  // it is gone
+    std::filesystem::rename(settings_.resume_from, settings_.resume_from + ".unreadable", ignored);
+    return std::nullopt;
   }
   bool IsDue(int64_t step) const {
     return !settings_.checkpoint_directory.empty() && schedule_.IsDue(step);
@@ -272,7 +273,9 @@ Result Train(const TrainingSettings& settings, Observer& observer, const Monoton
   const auto start = std::chrono::steady_clock::now();
   std::vector<Observation> observations(names.size());
   Checkpoints checkpoints(settings, clock);
-  const int64_t done = checkpoints.StepsDone();
+  const std::optional<int64_t> resumed_from = checkpoints.StepsDone();
+  if (!resumed_from) return {Ending::kUnreadable, 0, "no checkpoint " + settings.resume_from};
+  const int64_t done = *resumed_from;
   bool probe = false, declared = false;
   for (int64_t step = done + 1; step <= settings.steps; ++step) {
     if (Misbehave(script, step, observer)) probe = true;

@@ -105,7 +105,7 @@ int64_t ParseStep(std::string_view digits) {
 
 int64_t CheckStep(const SafetensorsFile& file, const TrainingSettings& settings) {
   const int64_t step = ParseStep(Get(file.metadata(), "step"));
-  if (step < 1) throw std::runtime_error(file.path() + " does not say which step it is of");
+  if (step < 1) throw UnreadableFile(file.path() + " does not say which step it is of");
   if (step > settings.steps) {
     throw std::runtime_error(file.path() + " is of step " + std::to_string(step) +
                              ", beyond the run's steps, " + std::to_string(settings.steps));
@@ -116,9 +116,9 @@ int64_t CheckStep(const SafetensorsFile& file, const TrainingSettings& settings)
 template <typename T>
 std::vector<T> ReadAll(const SafetensorsFile& file, const std::string& name, size_t most) {
   const SafetensorsFile::Tensor* tensor = file.Find(name);
-  if (tensor == nullptr) throw std::runtime_error(file.path() + " has no tensor " + name);
+  if (tensor == nullptr) throw UnreadableFile(file.path() + " has no tensor " + name);
   const uint64_t count = (tensor->end - tensor->begin) / sizeof(T);
-  if (count > most) throw std::runtime_error(file.path() + " has too large a tensor " + name);
+  if (count > most) throw UnreadableFile(file.path() + " has too large a tensor " + name);
   std::vector<T> values(count);
   file.Read(name, std::span(values));
   return values;
@@ -143,7 +143,7 @@ int64_t StepOf(std::string_view file) {
 int64_t LoadCheckpoint(const std::string& path, const TrainingState& state) {
   const SafetensorsFile file(path);
   if (Get(file.metadata(), "format") != kFormat) {
-    throw std::runtime_error(path + " is no checkpoint to resume from; init_file takes weights");
+    throw UnreadableFile(path + " is no checkpoint to resume from; init_file takes weights");
   }
   CheckFingerprint(file, state);
   const int64_t step = CheckStep(file, state.settings);
@@ -155,6 +155,15 @@ int64_t LoadCheckpoint(const std::string& path, const TrainingState& state) {
   state.data.Restore(ReadAll<uint64_t>(file, kDataName, state.data.State().size()));
   state.spikes.set_window(ReadAll<double>(file, kLossesName, kMostLosses));
   return step;
+}
+
+std::string PutAside(const std::string& path) {
+  const std::string aside = path + ".unreadable";
+  std::error_code error;
+  std::filesystem::rename(path, aside, error);
+  if (!error) return "it is kept as " + aside;
+  if (error == std::errc::no_such_file_or_directory) return "it is gone";
+  throw std::runtime_error(path + " cannot be read, and cannot be renamed: " + error.message());
 }
 
 CheckpointFolder::CheckpointFolder(const std::string& path, int64_t keep)

@@ -36,10 +36,15 @@ struct TrainingState {
   SpikeDetector& spikes;
 };
 
-// Restores the state from a checkpoint and returns its step. Throws std::runtime_error if the file
-// is damaged, was written with settings that differ in what changes the numbers (the message names
-// the setting and both values), or is beyond settings.steps.
+// Restores the state from a checkpoint and returns its step. Throws UnreadableFile (safetensors.h)
+// if it is damaged or gone, and std::runtime_error if it was written with settings that differ in
+// what changes the numbers (the message names the setting and both values), or is beyond
+// settings.steps.
 int64_t LoadCheckpoint(const std::string& path, const TrainingState& state);
+
+// Renames a checkpoint that cannot be read to FILE.unreadable, where nobody looks for one. Returns
+// what there is to say about it. Throws std::runtime_error if it stays in the way.
+std::string PutAside(const std::string& path);
 
 // Why a checkpoint could not be written: no room, no folder, no right to.
 class CheckpointNotWritten : public std::runtime_error {

@@ -19,6 +19,7 @@
 #include "server/trainer/train/first_weights.h"
 #include "server/trainer/train/learner.h"
 #include "server/trainer/train/probes.h"
+#include "server/trainer/train/safetensors.h"
 #include "server/trainer/train/schedule.h"
 #include "server/trainer/train/spike.h"
 #include "server/trainer/train/threads.h"
@@ -68,6 +69,9 @@ class Training {
  public:
   Training(const TrainingSettings& settings, Observer& observer, const MonotonicClock& clock);
 
+  // From the beginning or, as settings say, from a checkpoint. Throws UnreadableFile if that is
+  // damaged or gone.
+  void Begin();
   Result Run();
 
  private:
@@ -149,10 +153,13 @@ Training::Training(const TrainingSettings& settings, Observer& observer,
   if (!settings.checkpoint_directory.empty()) {
     checkpoints_.emplace(settings.checkpoint_directory, settings.keep_checkpoints);
   }
-  if (!settings.resume_from.empty()) {
-    first_step_ = LoadCheckpoint(settings.resume_from, State()) + 1;
+}
+
+void Training::Begin() {
+  if (!settings_.resume_from.empty()) {
+    first_step_ = LoadCheckpoint(settings_.resume_from, State()) + 1;
   } else {
-    SetFirstWeights(settings, learner_);
+    SetFirstWeights(settings_, learner_);
   }
   learner_.Upload();
 }
@@ -367,7 +374,14 @@ Result Training::Pause(int64_t step) {
 Result Train(const TrainingSettings& settings, Observer& observer, const MonotonicClock& clock) {
   try {
     SetThreads(settings.threads);
-    return Training(settings, observer, clock).Run();
+    Training training(settings, observer, clock);
+    try {
+      training.Begin();
+    } catch (const UnreadableFile& error) {
+      if (settings.resume_from.empty()) throw;  // of init_file: there is no other
+      return {Ending::kUnreadable, 0, error.what() + ("; " + PutAside(settings.resume_from))};
+    }
+    return training.Run();
   } catch (const std::runtime_error&) {
     throw;
   } catch (const std::exception& error) {
