@@ -86,6 +86,23 @@ AfterAttempt AfterFault(const EndedAttempt& ended, const std::string& fault) {
   return after;
 }
 
+// The checkpoint that it was to go on from is as good as gone, whatever on_interrupt says: nobody
+// has interrupted it. There is one less each time.
+AfterAttempt AfterUnreadable(const EndedAttempt& ended, AfterAttempt after) {
+  const AttemptRow& latest = ended.attempts.back();
+  const StartingPoint next =
+      FindStartingPoint(ended.attempts, ended.run.effective_spec().steps(), ended.checkpoints);
+  if (next.checkpoint && next.checkpoint->attempt == latest.resumed_from_attempt &&
+      next.checkpoint->step == latest.resumed_from_step) {
+    return AfterFault(ended, after.attempt_reason);  // somebody put it back
+  }
+  after.state = WasToPause(ended) ? Run::STATE_PAUSED : Run::STATE_QUEUED;
+  if (after.state == Run::STATE_QUEUED) {
+    after.reason = StrCat(after.attempt_reason, "; it ", next.text);
+  }
+  return after;
+}
+
 // Paused, or ended from outside: the run itself could go on.
 AfterAttempt AfterStop(const EndedAttempt& ended, const domain::StateAndReason& plain) {
   AfterAttempt after = {.state = plain.state, .attempt_reason = plain.reason};
@@ -106,6 +123,7 @@ AfterAttempt AfterStop(const EndedAttempt& ended, const domain::StateAndReason& 
     return after;
   }
   if (obeyed) return after;
+  if (ended.end.outcome == AttemptEnd::Outcome::kUnreadable) return AfterUnreadable(ended, after);
   const AfterInterruption next =
       DecideAfterInterruption(ended.run, plain.reason, ended.attempts, ended.checkpoints);
   after.state = next.state;
@@ -121,7 +139,8 @@ AfterAttempt AfterStop(const EndedAttempt& ended, const domain::StateAndReason& 
 AfterAttempt DecideAfterAttempt(const EndedAttempt& ended) {
   const bool cancelling = ended.run.state() == Run::STATE_CANCELLING;
   domain::StateAndReason plain = domain::StateAfter(ended.end, cancelling);
-  bool stopped = plain.state == Run::STATE_PAUSED || domain::WasInterrupted(ended.end);
+  bool stopped = plain.state == Run::STATE_PAUSED || domain::WasInterrupted(ended.end) ||
+                 ended.end.outcome == AttemptEnd::Outcome::kUnreadable;
   const bool unfinished = plain.state == Run::STATE_FAILED;
   if (unfinished && ended.control.stop_cause == StopCause::kMemory) {
     return AfterFault(ended, ended.control.stop_detail);

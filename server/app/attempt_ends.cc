@@ -53,6 +53,9 @@ AttemptEnd EndOf(const AttemptRow& attempt, const executor::ExitReport& report,
     case Finished::OUTCOME_LIMIT:
       end.outcome = AttemptEnd::Outcome::kLimit;
       break;
+    case Finished::OUTCOME_UNREADABLE:
+      end.outcome = AttemptEnd::Outcome::kUnreadable;
+      break;
     default:
       break;
   }

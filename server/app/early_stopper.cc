@@ -38,19 +38,17 @@ EarlyStopper::EarlyStopper(storage::Store& store, StopRun stop_run)
 EarlyStopper::~EarlyStopper() { Stop(); }
 
 absl::Status EarlyStopper::Start() {
-  std::vector<v1::Experiment> experiments;
+  absl::StatusOr<std::vector<std::string>> ids;
   absl::Status status = store_.Read([&](Database& database) {
-    const absl::StatusOr<std::vector<std::string>> ids = UnfinishedSweeps(database);
-    if (!ids.ok()) return ids.status();
-    for (const std::string& id : *ids) {
-      absl::StatusOr<v1::Experiment> experiment = storage::ReadExperiment(database, id);
-      if (!experiment.ok()) return experiment.status();
-      experiments.push_back(*std::move(experiment));
-    }
-    return absl::OkStatus();
+    ids = UnfinishedSweeps(database);
+    return ids.status();
   });
   if (!status.ok()) return status;
-  for (const v1::Experiment& experiment : experiments) Watch(experiment);
+  for (const std::string& id : *ids) {
+    const absl::StatusOr<v1::Experiment> experiment = storage::ReadWholeExperiment(store_, id);
+    if (!experiment.ok()) return experiment.status();
+    Watch(*experiment);
+  }
   thread_ = std::thread([this] { Loop(); });
   return absl::OkStatus();
 }

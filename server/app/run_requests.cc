@@ -150,6 +150,8 @@ absl::Status Dispatcher::Resume(const std::string& run_id, const domain::Actor& 
     const std::filesystem::path file = options_.files->Checkpoints(run_id) / latest->file;
     std::error_code error;
     if (std::filesystem::is_regular_file(file, error)) return absl::OkStatus();
+    // A trainer could not read it; the one before it is gone on from.
+    if (std::filesystem::exists(file.string() + ".unreadable", error)) return absl::OkStatus();
     return absl::FailedPreconditionError(StrCat("the checkpoint of step ", latest->step,
                                                 " is gone: there is no file ", file.string()));
   });

@@ -18,6 +18,7 @@ constexpr int64_t kHistoryPage = 8'192;
 constexpr size_t kLivePage = 512;     // events of a run
 constexpr size_t kEnoughEvents = 64;  // of histories in one answer
 constexpr int kLobbyFirst = 200;      // runs shown to one who just came
+constexpr int kLobbyPage = 200;       // runs of a read, shown to one who comes back
 
 using domain::Event;
 using domain::EventPtr;
@@ -184,25 +185,40 @@ absl::Status RunWatch::CatchUpLobby(Database& database, Target& target,
     if (!runs.ok()) return runs.status();
     for (auto run = runs->rbegin(); run != runs->rend(); ++run) EmitRun(*sequence, *run, out);
   } else if (!target.fresh) {
-    const auto changed =
-        storage::RunsChangedSince(database, target.cursor, std::numeric_limits<int>::max());
-    if (!changed.ok()) return changed.status();
-    for (const storage::ChangedRun& one : *changed) {
-      if (IsTarget(one.id)) continue;  // told by its own target
-      absl::StatusOr<v1::Run> run = storage::ReadRun(database, one.id);
-      if (!run.ok()) return run.status();
-      EmitRun(one.sequence, *run, out);
-    }
-    const auto deleted = storage::RunsDeletedSince(database, target.cursor);
-    if (!deleted.ok()) return deleted.status();
-    for (const storage::ChangedRun& one : *deleted) {
-      if (!IsTarget(one.id)) EmitDeleted(one.sequence, one.id, out);
-    }
+    const absl::StatusOr<bool> complete = PageOfLobby(database, target, out);
+    if (!complete.ok()) return complete.status();
+    if (!*complete) return absl::OkStatus();
   }
   target.cursor = *sequence;
   target.fresh = false;
+  target.in_history = false;
   target.catching_up = false;
   return absl::OkStatus();
+}
+
+// A run that changes while pages are read moves to the end of the order, and is told once more.
+absl::StatusOr<bool> RunWatch::PageOfLobby(Database& database, Target& target,
+                                           std::vector<WatchedEvent>& out) {
+  if (!std::exchange(target.in_history, true)) {
+    target.changed = target.deleted = {.id = "", .sequence = target.cursor};
+  }
+  const auto changed = storage::RunsChangedSince(database, target.changed, kLobbyPage);
+  if (!changed.ok()) return changed.status();
+  for (const storage::ChangedRun& one : *changed) {
+    target.changed = one;
+    if (IsTarget(one.id)) continue;  // told by its own target
+    absl::StatusOr<v1::Run> run = storage::ReadRun(database, one.id);
+    if (!run.ok()) return run.status();
+    EmitRun(one.sequence, *run, out);
+  }
+  if (changed->size() == kLobbyPage) return false;
+  const auto deleted = storage::RunsDeletedSince(database, target.deleted, kLobbyPage);
+  if (!deleted.ok()) return deleted.status();
+  for (const storage::ChangedRun& one : *deleted) {
+    target.deleted = one;
+    if (!IsTarget(one.id)) EmitDeleted(one.sequence, one.id, out);
+  }
+  return deleted->size() < kLobbyPage;
 }
 
 absl::Status RunWatch::CatchUpRun(Database& database, Target& target,

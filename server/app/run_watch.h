@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "server/app/api.h"
 #include "server/storage/history.h"
+#include "server/storage/runs.h"
 #include "server/storage/store.h"
 #include "server/stream/hub.h"
 
@@ -51,8 +52,9 @@ class RunWatch : public Watch {
     uint64_t cursor = 0;  // everything up to this sequence was returned
     bool fresh = true;    // nothing was ever returned: everything is new
     bool catching_up = true;
-    bool in_history = false;         // the snapshot of this catch-up was returned
-    uint64_t snapshot_sequence = 0;  // the run's state as last returned
+    bool in_history = false;               // some of this catch-up was returned
+    storage::ChangedRun changed, deleted;  // of the lobby: what of it was returned last
+    uint64_t snapshot_sequence = 0;        // the run's state as last returned
     storage::HistoryPosition position;
     int32_t told_attempt = 0;  // attempts up to this number were announced
     // Nothing more comes of it. A watch of all runs goes on beyond the end of one, which may be
@@ -65,6 +67,9 @@ class RunWatch : public Watch {
                           std::vector<WatchedEvent>& out);
   absl::Status CatchUpLobby(storage::Database& database, Target& target,
                             std::vector<WatchedEvent>& out);
+  // The next page of what changed since the cursor. True when that was all.
+  absl::StatusOr<bool> PageOfLobby(storage::Database& database, Target& target,
+                                   std::vector<WatchedEvent>& out);
   absl::Status StartHistory(storage::Database& database, Target& target, const v1::Run& run,
                             uint64_t sequence, std::vector<WatchedEvent>& out);
   void EndHistory(Target& target, const v1::Run& run, uint64_t changed, uint64_t sequence,

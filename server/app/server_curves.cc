@@ -152,8 +152,10 @@ absl::StatusOr<std::unique_ptr<Watch>> ServerApi::WatchRuns(const Principal& pri
     if (!request.experiment().empty()) {
       const auto experiment = storage::ReadExperiment(database, request.experiment());
       if (!experiment.ok()) return experiment.status();
-      for (const v1::Run& run : experiment->runs()) {
-        if (known.insert(run.id()).second) options.runs.push_back(run.id());
+      const auto ids = storage::ReadRunIds(database, request.experiment(), kLargestWatch + 1);
+      if (!ids.ok()) return ids.status();
+      for (const std::string& id : *ids) {
+        if (known.insert(id).second) options.runs.push_back(id);
       }
     }
     if (request.resume_token().empty()) return absl::OkStatus();

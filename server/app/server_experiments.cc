@@ -215,12 +215,9 @@ absl::StatusOr<v1::Experiment> ServerApi::CreateExperiment(
 absl::StatusOr<v1::Experiment> ServerApi::GetExperiment(const Principal&,
                                                         const v1::GetExperimentRequest& request) {
   if (absl::Status status = CheckId("experiment", request.id()); !status.ok()) return status;
-  absl::StatusOr<v1::Experiment> experiment;
-  absl::Status status = parts_.store.Read([&](storage::Database& database) {
-    experiment = storage::ReadExperiment(database, request.id());
-    return experiment.status();
-  });
-  if (!status.ok()) return status;
+  absl::StatusOr<v1::Experiment> experiment =
+      storage::ReadWholeExperiment(parts_.store, request.id());
+  if (!experiment.ok()) return experiment.status();
   for (v1::Run& run : *experiment->mutable_runs()) Complete(run);
   return experiment;
 }

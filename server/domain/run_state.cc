@@ -158,6 +158,10 @@ StateAndReason StateAfter(const AttemptEnd& end, bool cancelling) {
       if (cancelling) return {Run::STATE_CANCELLED, WithStep("cancelled", end.last_step)};
       return {Run::STATE_FAILED,
               WithStep(StrCat("the trainer stopped: ", end.outcome_reason), end.last_step)};
+    case Outcome::kUnreadable:
+      if (cancelling) return {Run::STATE_CANCELLED, "cancelled"};
+      return {Run::STATE_FAILED,
+              StrCat("the checkpoint to go on from cannot be read: ", end.outcome_reason)};
     case Outcome::kNone:
       if (cancelling) return {Run::STATE_CANCELLED, WithStep("cancelled", end.last_step)};
       return StateWithoutOutcome(end);

@@ -44,6 +44,7 @@ struct AttemptEnd {
     kPaused,
     kOrphaned,
     kLimit,
+    kUnreadable,  // it could not read the checkpoint it was to go on from, and put it aside
   };
   Outcome outcome = Outcome::kNone;  // the trainer's own last record
   std::string outcome_reason;

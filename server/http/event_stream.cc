@@ -31,6 +31,11 @@ namespace beast = boost::beast;
 
 namespace {
 
+// A client that took nothing for the stall timeout may take so many of them to read why it ended.
+constexpr int kFarewell = 10;
+constexpr char kStalled[] =
+    "nothing was taken from this stream for too long; come back with the latest id";
+
 const std::string& TextOf(const app::WatchedEvent& watched) {
   static const std::function<std::string(const v1::WatchRunsResponse&)> encode = EventText;
   return watched.event->text(encode);
@@ -45,7 +50,8 @@ EventStream::EventStream(beast::tcp_stream& stream, ServerContext& context,
       watch_(std::move(watch)),
       chunked_(chunked),
       peer_(PeerAddress(stream.socket())),
-      timer_(stream.get_executor()) {
+      timer_(stream.get_executor()),
+      stall_timer_(stream.get_executor()) {
   wake_ = std::make_shared<Wake>(context_.pool.io(), [this] {
     ready_ = true;
     Rouse();
@@ -55,6 +61,7 @@ EventStream::EventStream(beast::tcp_stream& stream, ServerContext& context,
 void EventStream::Stop() {
   stopping_ = true;
   Rouse();
+  if (stalled_) stream_.cancel();  // who was let go is not waited for
 }
 
 asio::awaitable<void> EventStream::Run() {
@@ -75,16 +82,17 @@ asio::awaitable<void> EventStream::Run() {
     listening_ = false;
     gone_ = true;
     Rouse();
+    if (stalled_) stream_.cancel();  // there is nobody to say the last word to
   };
   stream_.expires_never();
   asio::co_spawn(stream_.get_executor(), AwaitHangUp(), std::move(heard));
 
-  watch_->OnReady([wake = wake_] { wake->Ring(); });
+  if (watch_) watch_->OnReady([wake = wake_] { wake->Ring(); });
   co_await SendEvents();
   wake_->Mute();
   // On the pool, because ending a watch may wait for whoever is publishing.
   auto release = [this]() -> absl::StatusOr<bool> {
-    watch_->OnReady(nullptr);
+    if (watch_) watch_->OnReady(nullptr);
     watch_.reset();
     return true;
   };
@@ -122,11 +130,14 @@ asio::awaitable<void> EventStream::SendEvents() {
       co_return;
     }
     co_await SendBatch(*batch);
+    if (stalled_) break;
     if (batch->finished) co_return;
     if (!watch_->more()) co_await AwaitEvents();
   }
   if (gone_) co_return;
-  const std::string frame = ErrorFrame(absl::UnavailableError("the server is stopping; come back"));
+  const std::string frame =
+      ErrorFrame(stalled_ ? absl::AbortedError(kStalled)
+                          : absl::UnavailableError("the server is stopping; come back"));
   co_await SendText(frame);
 }
 
@@ -199,16 +210,34 @@ asio::awaitable<bool> EventStream::Write(std::vector<asio::const_buffer> buffers
     // Nearly always there is room, and neither a timer nor a wait is needed.
     size_t written = stream_.socket().write_some(rest, error);
     if (error == asio::error::would_block) {
-      stream_.expires_after(context_.options.stall_timeout);
+      const auto waits = std::make_shared<bool>(true);  // a timer that fired cannot be taken back
+      if (!stalled_) {
+        stall_timer_.expires_after(context_.options.stall_timeout);
+        stall_timer_.async_wait([this, waits](boost::system::error_code cancelled) {
+          if (!cancelled && *waits) LetGo();
+        });
+      }
+      stream_.expires_after(context_.options.stall_timeout * (stalled_ ? 1 : 1 + kFarewell));
       written =
           co_await stream_.async_write_some(rest, asio::redirect_error(asio::use_awaitable, error));
+      *waits = false;
+      stall_timer_.cancel();
     }
-    if (error == beast::error::timeout) context_.api.NoteStalled(peer_);
     if (error) co_return false;
     rest.consume(written);
   }
   last_write_ = std::chrono::steady_clock::now();
   co_return true;
+}
+
+void EventStream::LetGo() {
+  stalled_ = true;
+  context_.api.NoteStalled(peer_);
+  wake_->Mute();
+  // On the pool, as in Run.
+  context_.api.Post([watch = std::shared_ptr<app::Watch>(std::move(watch_))] {
+    if (watch) watch->OnReady(nullptr);
+  });
 }
 
 // The last chunk, then the client's turn to close; but it gets only a second for it.

@@ -2,8 +2,9 @@
 //
 // It holds a cursor (app::Watch), not a queue: while a write is under way nothing is asked for, so
 // a slow client costs one batch of shared events and slows nobody. An idle stream says `heartbeat`.
-// It ends when every watched run has ended, when the client goes or takes nothing for too long, or,
-// after an `error` event, when the server stops.
+// It ends when every watched run has ended, when the client goes or, after an `error` event, when
+// it takes nothing for too long or the server stops. The client that takes nothing finds that event
+// when it reads again: until then, or for ten times as long, its connection stays, but no watch.
 #ifndef NORMLAB_SERVER_HTTP_EVENT_STREAM_H_
 #define NORMLAB_SERVER_HTTP_EVENT_STREAM_H_
 
@@ -51,10 +52,13 @@ class EventStream {
   boost::asio::awaitable<void> SendText(std::string_view frame);
   // False when the client is gone, or took nothing for too long.
   boost::asio::awaitable<bool> Write(std::vector<boost::asio::const_buffer> buffers);
+  // Ends the watch: the client takes nothing. The write under way goes on, so that it reads whole
+  // events, and no other but the last word follows.
+  void LetGo();
   boost::asio::awaitable<void> SendChunk(std::vector<boost::asio::const_buffer> frames);
   boost::asio::awaitable<void> Finish();
 
-  bool ended() const { return stopping_ || gone_; }
+  bool ended() const { return stopping_ || gone_ || stalled_; }
   void Rouse() { timer_.cancel(); }
 
   boost::beast::tcp_stream& stream_;
@@ -64,10 +68,12 @@ class EventStream {
   const std::string peer_;  // the client's address
   std::shared_ptr<Wake> wake_;
   boost::asio::steady_timer timer_;  // what the stream sleeps on
+  boost::asio::steady_timer stall_timer_;
   std::chrono::steady_clock::time_point last_write_, last_read_;
   bool ready_ = false;      // Next has something, or may have
   bool stopping_ = false;   // the server stops
   bool gone_ = false;       // the client went, or cannot be written to
+  bool stalled_ = false;    // it takes nothing and was let go
   bool listening_ = false;  // AwaitHangUp runs and refers to us
 };
 

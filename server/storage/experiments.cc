@@ -8,11 +8,14 @@
 #include "server/base/strings.h"
 #include "server/storage/runs.h"
 #include "server/storage/spec_json.h"
+#include "server/storage/store.h"
 
 namespace normlab::storage {
 namespace {
 
 using google::protobuf::util::TimeUtil;
+
+constexpr size_t kRunsOfPage = 500;
 
 #define NORMLAB_EXPERIMENT_COLUMNS "id, display_name, preset, user_name, create_time, sweep"
 
@@ -70,15 +73,41 @@ absl::StatusOr<v1::Experiment> ReadExperiment(Database& database, std::string_vi
     if (select.Step()) experiment = ExperimentOf(select);
     if (!select.status().ok()) return select.status();
   }
-  if (!experiment.ok()) return experiment;
+  return experiment;
+}
+
+absl::StatusOr<v1::Experiment> ReadWholeExperiment(Store& store, std::string_view id) {
+  absl::StatusOr<v1::Experiment> experiment;
   RunQuery query;
   query.experiment = std::string(id);
-  query.limit = 1'000'000;
+  query.limit = kRunsOfPage;
   query.oldest_first = true;
-  absl::StatusOr<std::vector<v1::Run>> runs = ReadRuns(database, query);
-  if (!runs.ok()) return runs.status();
-  for (v1::Run& run : *runs) *experiment->add_runs() = std::move(run);
+  for (size_t read = kRunsOfPage; read == kRunsOfPage;) {
+    const absl::Status status = store.Read([&](Database& database) -> absl::Status {
+      if (query.after.empty()) experiment = ReadExperiment(database, id);
+      if (!experiment.ok()) return experiment.status();
+      absl::StatusOr<std::vector<v1::Run>> runs = ReadRuns(database, query);
+      if (!runs.ok()) return runs.status();
+      read = runs->size();
+      for (v1::Run& run : *runs) *experiment->add_runs() = std::move(run);
+      return absl::OkStatus();
+    });
+    if (!status.ok()) return status;
+    if (read > 0) query.after = experiment->runs().rbegin()->id();
+  }
   return experiment;
+}
+
+absl::StatusOr<std::vector<std::string>> ReadRunIds(Database& database, std::string_view experiment,
+                                                    int limit) {
+  Statement select =
+      database.Prepared("SELECT id FROM runs WHERE experiment = ?1 ORDER BY id LIMIT ?2");
+  select.Bind(1, experiment);
+  select.Bind(2, int64_t{limit});
+  std::vector<std::string> ids;
+  while (select.Step()) ids.push_back(select.Text(0));
+  if (!select.status().ok()) return select.status();
+  return ids;
 }
 
 absl::StatusOr<std::vector<v1::Experiment>> ReadExperiments(Database& database,

@@ -138,10 +138,14 @@ absl::StatusOr<int64_t> CountPoints(Database& database, std::string_view run) {
   return select.Integer(0);
 }
 
-absl::StatusOr<std::vector<ChangedRun>> RunsDeletedSince(Database& database, uint64_t sequence) {
+absl::StatusOr<std::vector<ChangedRun>> RunsDeletedSince(Database& database,
+                                                         const ChangedRun& place, int limit) {
   Statement select = database.Prepared(
-      "SELECT run, sequence FROM deleted_runs WHERE sequence > ?1 ORDER BY sequence");
-  select.Bind(1, static_cast<int64_t>(sequence));
+      "SELECT run, sequence FROM deleted_runs WHERE sequence >= ?1 "
+      "AND (sequence > ?1 OR (?2 <> '' AND run > ?2)) ORDER BY sequence, run LIMIT ?3");
+  select.Bind(1, static_cast<int64_t>(place.sequence));
+  select.Bind(2, place.id);
+  select.Bind(3, int64_t{limit});
   std::vector<ChangedRun> deleted;
   while (select.Step()) {
     deleted.push_back({select.Text(0), static_cast<uint64_t>(select.Integer(1))});

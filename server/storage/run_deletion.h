@@ -36,8 +36,9 @@ absl::StatusOr<bool> SweepGarbage(Database& database, int64_t rows);
 // Points stored for the run, all attempts.
 absl::StatusOr<int64_t> CountPoints(Database& database, std::string_view run);
 
-// Runs deleted after `sequence`, in the order of their deletion.
-absl::StatusOr<std::vector<ChangedRun>> RunsDeletedSince(Database& database, uint64_t sequence);
+// Runs deleted behind `place` in the order of their deletion, at most `limit`.
+absl::StatusOr<std::vector<ChangedRun>> RunsDeletedSince(Database& database,
+                                                         const ChangedRun& place, int limit);
 
 // Whether there was such a run and it was deleted.
 absl::StatusOr<bool> WasDeleted(Database& database, std::string_view run);

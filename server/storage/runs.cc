@@ -351,13 +351,13 @@ absl::StatusOr<std::vector<v1::Run>> ReadRuns(Database& database, const RunQuery
         query.oldest_first
             ? "SELECT " NORMLAB_RUN_COLUMNS " FROM " NORMLAB_RUNS
               " WHERE (?1 = '' OR experiment = ?1) AND (?2 = 0 OR ?2 & (1 << state)) "
-              "AND ?3 = ?3 ORDER BY id LIMIT ?4"
+              "AND id > ?3 ORDER BY id LIMIT ?4"
             : "SELECT " NORMLAB_RUN_COLUMNS " FROM " NORMLAB_RUNS
               " WHERE (?1 = '' OR experiment = ?1) AND (?2 = 0 OR ?2 & (1 << state)) "
               "AND (?3 = '' OR id < ?3) ORDER BY id DESC LIMIT ?4");
     select.Bind(1, query.experiment);
     select.Bind(2, static_cast<int64_t>(mask));
-    select.Bind(3, query.before);
+    select.Bind(3, query.oldest_first ? query.after : query.before);
     select.Bind(4, int64_t{query.limit});
     while (select.Step()) {
       absl::StatusOr<v1::Run> run = RunOf(select);
@@ -372,13 +372,15 @@ absl::StatusOr<std::vector<v1::Run>> ReadRuns(Database& database, const RunQuery
   return runs;
 }
 
-absl::StatusOr<std::vector<ChangedRun>> RunsChangedSince(Database& database, uint64_t sequence,
-                                                         int limit) {
+absl::StatusOr<std::vector<ChangedRun>> RunsChangedSince(Database& database,
+                                                         const ChangedRun& place, int limit) {
   Statement select = database.Prepared(
-      "SELECT id, changed_sequence FROM runs WHERE changed_sequence > ?1 "
-      "ORDER BY changed_sequence LIMIT ?2");
-  select.Bind(1, static_cast<int64_t>(sequence));
-  select.Bind(2, int64_t{limit});
+      "SELECT id, changed_sequence FROM runs WHERE changed_sequence >= ?1 "
+      "AND (changed_sequence > ?1 OR (?2 <> '' AND id > ?2)) "
+      "ORDER BY changed_sequence, id LIMIT ?3");
+  select.Bind(1, static_cast<int64_t>(place.sequence));
+  select.Bind(2, place.id);
+  select.Bind(3, int64_t{limit});
   std::vector<ChangedRun> changed;
   while (select.Step()) {
     changed.push_back({select.Text(0), static_cast<uint64_t>(select.Integer(1))});

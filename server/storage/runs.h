@@ -44,7 +44,8 @@ absl::Status UpdateRun(WriteContext& context, const std::string& id,
 absl::StatusOr<v1::Run> ReadRun(Database& database, std::string_view id);
 
 // Id of the run that `text` stands for: its id, else its name, else a prefix of its id that no
-// other run has. NOT_FOUND, or FAILED_PRECONDITION with some of the runs when it stands for several.
+// other run has. NOT_FOUND, or FAILED_PRECONDITION with some of the runs when it stands for
+// several.
 absl::StatusOr<std::string> ResolveRun(Database& database, const std::string& text);
 
 struct RunQuery {
@@ -52,18 +53,21 @@ struct RunQuery {
   std::vector<v1::Run::State> states;  // empty: any
   std::string before;                  // only ids below this one; empty: from the newest
   int limit = 50;
-  bool oldest_first = false;  // then `before` is not used
+  bool oldest_first = false;  // then `before` is not used, but
+  std::string after;          // only ids above this one; empty: from the oldest
 };
 absl::StatusOr<std::vector<v1::Run>> ReadRuns(Database& database, const RunQuery& query);
 
-// Ids of runs whose snapshot changed after `sequence`, in the order of their changes, at most
-// `limit`; 0 as sequence means all.
+// A change of a run; many may have one sequence. As a place in the order of changes, (sequence,
+// id), it stands for itself or, with an empty id, for all of its sequence.
 struct ChangedRun {
   std::string id;
-  uint64_t sequence;
+  uint64_t sequence = 0;
 };
-absl::StatusOr<std::vector<ChangedRun>> RunsChangedSince(Database& database, uint64_t sequence,
-                                                         int limit);
+// Runs whose snapshot changed behind `place`, in the order of their latest changes, at most
+// `limit`.
+absl::StatusOr<std::vector<ChangedRun>> RunsChangedSince(Database& database,
+                                                         const ChangedRun& place, int limit);
 
 // The highest id of a run or an experiment; empty when there is none.
 absl::StatusOr<std::string> ReadLatestId(Database& database);

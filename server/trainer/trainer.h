@@ -127,7 +127,7 @@ struct Observation {
 enum class Request {
   kGoOn,
   kProbe,  // go on; the next step also reports what Probes (train/probes.h) measures
-  kPause,  // write a checkpoint, then end
+  kPause,  // write a checkpoint, as soon as there is room for it, then end
   kStop,
 };
 
@@ -153,6 +153,8 @@ enum class Ending {
   kDiverged,  // non-finite loss or gradient norm at `last_step`
   kStopped,   // Request::kStop
   kPaused,    // Request::kPause; there is a checkpoint of `last_step`
+  // resume_from is damaged or gone: it was put aside as FILE.unreadable, and no step was done.
+  kUnreadable,
 };
 
 struct Result {

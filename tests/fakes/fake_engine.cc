@@ -44,6 +44,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <limits>
 #include <map>
 #include <optional>
@@ -55,6 +56,7 @@
 #include <vector>
 
 #include "server/trainer/model/memory_budget.h"
+#include "server/trainer/train/checkpoint_schedule.h"
 #include "server/trainer/trainer.h"
 
 namespace normlab::trainer {
@@ -193,44 +195,57 @@ std::string WordAtGate(const Script& script, int64_t seed, Observer& observer) {
 class Checkpoints {
  public:
   Checkpoints(const TrainingSettings& settings, const MonotonicClock& clock)
-      : settings_(settings), clock_(clock), written_at_(clock()) {}
+      : settings_(settings), schedule_(settings, clock) {}
 
-  // Steps done when training begins.
-  int64_t StepsDone() const {
+  // Steps done when training begins; absent when the checkpoint cannot be read.
+  std::optional<int64_t> StepsDone() const {
     if (settings_.resume_from.empty()) return 0;
     int64_t step = 0;
-    std::ifstream file(settings_.resume_from);
-    if (!(file >> step)) throw std::runtime_error("no checkpoint " + settings_.resume_from);
-    return step;
+    if (std::ifstream(settings_.resume_from) >> step) return step;
+    std::error_code ignored;  // it is gone
+    std::filesystem::rename(settings_.resume_from, settings_.resume_from + ".unreadable", ignored);
+    return std::nullopt;
   }
   bool IsDue(int64_t step) const {
-    if (settings_.checkpoint_directory.empty()) return false;
-    if (settings_.checkpoint_every > 0 && step % settings_.checkpoint_every == 0) return true;
-    return settings_.checkpoint_seconds > 0 && step < settings_.steps &&
-           clock_() - written_at_ >= std::chrono::seconds(settings_.checkpoint_seconds);
+    return !settings_.checkpoint_directory.empty() && schedule_.IsDue(step);
   }
-  void Write(int64_t step, Observer& observer) {
-    if (std::exchange(written_step_, step) == step) return;
+  // False when there is no room for it.
+  bool Write(int64_t step, Observer& observer) {
+    if (written_step_ == step) return true;
     const std::string name = "step-" + std::to_string(step) + ".checkpoint";
-    const std::filesystem::path directory = settings_.checkpoint_directory;
-    std::ofstream file(directory / name);
+    const std::filesystem::path path = std::filesystem::path(settings_.checkpoint_directory) / name;
+    std::ofstream file(path);
     file << step << "\n";
-    if (!file.flush()) throw std::runtime_error("cannot write " + (directory / name).string());
+    if (!file.flush()) {
+      std::filesystem::remove(path);
+      std::cerr << "no checkpoint of step " << step << std::endl;
+      schedule_.Failed();
+      return false;
+    }
     observer.OnCheckpoint(step, name, static_cast<int64_t>(file.tellp()));
-    written_at_ = clock_();
-    written_.push_back(directory / name);
-    if (static_cast<int64_t>(written_.size()) <= settings_.keep_checkpoints) return;
+    written_step_ = step;
+    schedule_.Written();
+    written_.push_back(path);
+    if (static_cast<int64_t>(written_.size()) <= settings_.keep_checkpoints) return true;
     std::filesystem::remove(written_.front());
     written_.erase(written_.begin());
+    return true;
   }
 
  private:
   const TrainingSettings& settings_;
-  const MonotonicClock& clock_;
-  std::chrono::steady_clock::time_point written_at_;
+  CheckpointSchedule schedule_;
   int64_t written_step_ = 0;
   std::vector<std::filesystem::path> written_;
 };
+
+Result Pause(int64_t step, Checkpoints& checkpoints, Observer& observer) {
+  while (!checkpoints.Write(step, observer)) {
+    if (observer.Requested() == Request::kStop) return {Ending::kStopped, step, "stopped"};
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return {Ending::kPaused, step, ""};
+}
 
 // What to do after `step`, once it is told: end, or measure the next one.
 std::optional<Result> AnswerRequest(const Script& script, const TrainingSettings& settings,
@@ -244,8 +259,7 @@ std::optional<Result> AnswerRequest(const Script& script, const TrainingSettings
     return Result{Ending::kStopped, step, "stopped"};
   }
   if (step == settings.steps) return std::nullopt;  // it is done anyway
-  checkpoints.Write(step, observer);
-  return Result{Ending::kPaused, step, ""};
+  return Pause(step, checkpoints, observer);
 }
 
 }  // namespace
@@ -265,7 +279,9 @@ Result Train(const TrainingSettings& settings, Observer& observer, const Monoton
   const auto start = std::chrono::steady_clock::now();
   std::vector<Observation> observations(names.size());
   Checkpoints checkpoints(settings, clock);
-  const int64_t done = checkpoints.StepsDone();
+  const std::optional<int64_t> resumed_from = checkpoints.StepsDone();
+  if (!resumed_from) return {Ending::kUnreadable, 0, "no checkpoint " + settings.resume_from};
+  const int64_t done = *resumed_from;
   bool probe = false, declared = false;
   for (int64_t step = done + 1; step <= settings.steps; ++step) {
     if (Misbehave(script, step, observer)) probe = true;

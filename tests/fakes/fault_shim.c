@@ -3,12 +3,14 @@
 //
 // NORMLAB_FAULT_CONTROL names a file of eight 64-bit numbers, which another process changes while
 // the program runs:
-//   0  not 0: writes to the database and new space for any file fail with ENOSPC
+//   0  not 0: writes to the database and to checkpoints, and new space for any file, fail with
+//      ENOSPC
 //   1  microseconds by which each sync of the database is late
 //   2  not 0: syncs of the database fail with EIO
 //   3  seconds that are added to the wall clock
 //   4  counted up with each call that failed or was late
-// The database is whatever has "normlab.db" in its name. Waits until a time of the wall clock are
+// The database is whatever has "normlab.db" in its name, a checkpoint what is in a folder of that
+// name. Waits until a time of the wall clock are
 // told to the kernel by the kernel's clock.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -48,17 +50,20 @@ static int64_t Number(int index) { return control == NULL ? 0 : atomic_load(&con
 
 static void Bite(void) { atomic_fetch_add(&control[kBitten], 1); }
 
-static int IsDatabase(int fd) {
+static int PathHas(int fd, const char* part) {
   char link[64], path[4096];
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   const ssize_t length = readlink(link, path, sizeof path - 1);
   if (length < 0) return 0;
   path[length] = '\0';
-  return strstr(path, "normlab.db") != NULL;
+  return strstr(path, part) != NULL;
 }
 
+static int IsDatabase(int fd) { return PathHas(fd, "normlab.db"); }
+
 static int NoSpace(int fd) {
-  if (Number(kDiskFull) == 0 || !IsDatabase(fd)) return 0;
+  if (Number(kDiskFull) == 0) return 0;
+  if (!IsDatabase(fd) && !PathHas(fd, "/checkpoints/")) return 0;
   Bite();
   errno = ENOSPC;
   return 1;

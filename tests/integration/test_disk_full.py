@@ -3,13 +3,15 @@
 import json
 import os
 import pathlib
+import signal
+import struct
 import subprocess
 import tempfile
 import unittest
 
-from harness import TINY, Server, wait_for
+from harness import BIN, TERMINAL, TINY, Server, ServerTest, wait_for
 
-SPEC = {**TINY, "steps": 60_000}
+SPEC = {**TINY, "steps": 60_000, "checkpointEvery": 2000}
 
 
 class DiskFull(unittest.TestCase):
@@ -62,6 +64,9 @@ class DiskFull(unittest.TestCase):
         self.assertEqual(self.server.cli("ls", check=0).stderr, "")
         self.assertEqual(sorted(self.server.series(first, "loss")),
                          list(range(1, SPEC["steps"] + 1)))
+        self.assertIn("no checkpoint of step", self.server.cli("log", first, check=0).stdout)
+        self.assertEqual(int(self.server.run(first)["attempts"][0]["checkpointStep"]),
+                         SPEC["steps"], "checkpoints come again")
         self.server.wait_for_state(second, "SUCCEEDED")
 
     def problems(self):
@@ -103,6 +108,44 @@ class DiskFull(unittest.TestCase):
         self.assertEqual(self.server.state(run), "QUEUED")
         filler.unlink()
         self.server.wait_for_state(run, "SUCCEEDED")
+
+
+class NoRoomForACheckpoint(ServerTest):
+    """What asks for one waits for it. tests/fakes/fault_shim.c makes the disk full."""
+
+    options = ("--cpu-slots", "1")
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="normlab-control-")
+        self.addCleanup(folder.cleanup)
+        self.control = pathlib.Path(folder.name, "control")
+        self.control.write_bytes(bytes(64))
+        self.environment = {"LD_PRELOAD": str(BIN / "normlab_fault_shim.so"),
+                            "NORMLAB_FAULT_CONTROL": str(self.control)}
+        super().setUp()
+        self.addCleanup(self.set_disk_full, 0)
+
+    def set_disk_full(self, full):
+        with open(self.control, "r+b", buffering=0) as file:
+            file.write(struct.pack("q", full))
+
+    def test_a_pause_waits_for_room_and_loses_no_step(self):
+        run = self.server.create("pausing", {**TINY, "steps": 10**9, "onInterrupt": "fail"})
+        wait_for(lambda: self.server.step(run) > 10, "some steps")
+        _, trainer = self.server.processes(run)
+        os.kill(trainer, signal.SIGSTOP)  # so that the pause is stored and not yet obeyed
+        try:
+            self.server.cli("pause", run, check=0)
+            self.set_disk_full(1)
+        finally:
+            os.kill(trainer, signal.SIGCONT)
+        log = self.server.attempt_dir(run) / "log"
+        wait_for(lambda: "the pause waits for it" in log.read_text(), "the trainer to say so")
+        self.assertEqual(self.server.state(run), "PAUSING")
+        self.set_disk_full(0)
+        paused = self.server.wait_for_state(run, "PAUSED", *TERMINAL)
+        self.assertEqual(paused["state"], "STATE_PAUSED", paused.get("endReason"))
+        self.assertEqual(paused["attempts"][0]["checkpointStep"], paused["progress"]["step"])
 
 
 if __name__ == "__main__":

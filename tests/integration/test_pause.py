@@ -177,6 +177,26 @@ class ServerKilled(PauseTest):
 
 
 class Files(PauseTest):
+    def test_a_damaged_checkpoint_is_passed_over_for_the_one_before_it(self):
+        spec = {**ARTICLE, "checkpointEvery": 200, "onInterrupt": "fail"}
+        run = self.server.create("paused", spec)
+        self.wait_for_step(run, 450)
+        paused = self.pause(run)
+        before, latest = self.checkpoints(run)
+        folder = self.server.data_dir / "runs" / run / "checkpoints"
+        content = (folder / latest).read_bytes()
+        (folder / latest).write_bytes(content[:len(content) // 2])
+        self.resume(run)
+        ended = self.server.wait_for_state(run, "SUCCEEDED", "FAILED", timeout=300)
+        self.assertEqual(ended["state"], "STATE_SUCCEEDED", ended.get("endReason"))
+        _, unreadable, last = ended["attempts"]
+        self.assertEqual(unreadable["resumedFromStep"], paused["progress"]["step"])
+        self.assertIn("is cut off", unreadable["endReason"])
+        self.assertIn(int(last["resumedFromStep"]), range(200, 450))
+        self.assertEqual(before, f"step-{int(last['resumedFromStep']):012}.safetensors")
+        self.assertEqual((folder / f"{latest}.unreadable").stat().st_size, len(content) // 2)
+        self.check_same_as_undisturbed(run, spec)
+
     def test_weights_come_from_another_runs_checkpoint_by_name(self):
         source = self.server.create("source", LONG)
         self.wait_for_step(source, 10)

@@ -1,5 +1,6 @@
 """Interrupted runs go on, ended ones are tried again, and what was trained is the same as ever."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -232,6 +233,36 @@ class Upgraded(RecoveryTest):
         harness.BIN = old
         ended = self.check_curve(run)
         self.assertEqual(len(ended["attempts"]), 1)
+
+    def test_a_step_of_the_schema_is_taken_under_a_living_trainer(self):
+        run = self.server.create("survivor", SPEC)
+        waiting = self.server.create("waits", {**TINY, "steps": 20})
+        self.wait_for_step(run, 300)
+        trainer = process_identity(self.server.processes(run)[1])
+        self.assertEqual(self.server.kill(signal.SIGTERM), 0)
+        self.set_back_to_schema_7()
+        self.server.start()
+        self.assertEqual(self.schema(), 8, "the server takes the step")
+        self.assertEqual(process_identity(trainer[0]), trainer, "the same trainer goes on")
+        ended = self.check_curve(run)
+        self.assertEqual(len(ended["attempts"]), 1)
+        self.server.wait_for_state(waiting, "SUCCEEDED")
+        self.server.cli("doctor", "--check", check=0)
+
+    def database(self):
+        return contextlib.closing(sqlite3.connect(self.server.data_dir / "normlab.db"))
+
+    def schema(self):
+        with self.database() as database:
+            return database.execute("PRAGMA user_version").fetchone()[0]
+
+    def set_back_to_schema_7(self):
+        """Undoes the newest migration; the next one takes its place here."""
+        self.assertEqual(self.schema(), 8)
+        with self.database() as database:
+            database.executescript("BEGIN; ALTER TABLE runs DROP COLUMN gpu_need_bytes;"
+                                   "PRAGMA user_version = 7; COMMIT;")
+        self.assertEqual(self.schema(), 7)
 
 
 if __name__ == "__main__":

@@ -69,6 +69,8 @@ Finished FromResult(const Result& result, const worker::v1::Assignment& assignme
       return MakeFinished(
           Finished::OUTCOME_ORPHANED, result.last_step,
           StrCat(session.stop_reason(), "; there is a checkpoint of step ", result.last_step));
+    case Ending::kUnreadable:
+      return MakeFinished(Finished::OUTCOME_UNREADABLE, result.last_step, result.reason);
     case Ending::kStopped:
       break;
   }

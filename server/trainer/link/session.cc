@@ -107,11 +107,19 @@ std::string Session::stop_reason() {
 
 Request Session::requested() {
   const StopCause cause = stop_cause();
-  if (cause == StopCause::kServerLost) return Request::kPause;
+  if (cause == StopCause::kServerLost) return CheckpointOrStop();
   if (cause != StopCause::kNone) return Request::kStop;
   if (pause_requested_.load(std::memory_order_acquire)) return Request::kPause;
   const bool probe = probe_requested_.exchange(false, std::memory_order_acq_rel);
   return probe ? Request::kProbe : Request::kGoOn;
+}
+
+Request Session::CheckpointOrStop() {
+  const auto now = steady_clock::now();
+  MutexLock lock(mutex_);
+  if (!checkpoint_wanted_since_) checkpoint_wanted_since_ = now;  // a step may take long
+  return now - *checkpoint_wanted_since_ < options_.checkpoint_grace ? Request::kPause
+                                                                     : Request::kStop;
 }
 
 bool Session::Finish(milliseconds timeout) {

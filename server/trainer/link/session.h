@@ -40,6 +40,8 @@ struct SessionOptions {
   std::chrono::milliseconds connect_timeout{5000};
   std::chrono::milliseconds reattach_grace{std::chrono::minutes(10)};
   std::chrono::milliseconds refusal_grace{std::chrono::seconds(30)};
+  // So long a trainer that has lost its server tries to leave a checkpoint.
+  std::chrono::milliseconds checkpoint_grace{std::chrono::minutes(1)};
 };
 
 enum class StopCause {
@@ -73,8 +75,9 @@ class Session {
   void RequestProbe() { probe_requested_.store(true, std::memory_order_release); }
 
   // What the server wants of the engine: a stop before a pause before a probe. A trainer that has
-  // lost its server for long leaves a checkpoint behind, as for a pause. A probe is returned once
-  // for any number of requests, the others every time.
+  // lost its server for long leaves a checkpoint behind, as for a pause, or stops when it could
+  // write none within `checkpoint_grace` of being told. A probe is returned once for any number of
+  // requests, the others every time.
   Request requested();
 
   // Waits until the server has stored all records, then takes leave. False when `timeout` passed
@@ -84,6 +87,8 @@ class Session {
  private:
   class Outage;
 
+  // The last thing to do without a server.
+  Request CheckpointOrStop();
   void Loop();
   // One conversation. Returns why it ended, or why there was none.
   absl::Status Converse(Outage* outage);
@@ -105,6 +110,8 @@ class Session {
   std::string stop_reason_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool loop_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<std::chrono::steady_clock::time_point> checkpoint_wanted_since_
+      ABSL_GUARDED_BY(mutex_);
   Conversation* conversation_ ABSL_GUARDED_BY(mutex_) = nullptr;
 
   std::thread thread_;  // last: it uses the rest

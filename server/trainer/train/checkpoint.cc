@@ -105,7 +105,7 @@ int64_t ParseStep(std::string_view digits) {
 
 int64_t CheckStep(const SafetensorsFile& file, const TrainingSettings& settings) {
   const int64_t step = ParseStep(Get(file.metadata(), "step"));
-  if (step < 1) throw std::runtime_error(file.path() + " does not say which step it is of");
+  if (step < 1) throw UnreadableFile(file.path() + " does not say which step it is of");
   if (step > settings.steps) {
     throw std::runtime_error(file.path() + " is of step " + std::to_string(step) +
                              ", beyond the run's steps, " + std::to_string(settings.steps));
@@ -116,9 +116,9 @@ int64_t CheckStep(const SafetensorsFile& file, const TrainingSettings& settings)
 template <typename T>
 std::vector<T> ReadAll(const SafetensorsFile& file, const std::string& name, size_t most) {
   const SafetensorsFile::Tensor* tensor = file.Find(name);
-  if (tensor == nullptr) throw std::runtime_error(file.path() + " has no tensor " + name);
+  if (tensor == nullptr) throw UnreadableFile(file.path() + " has no tensor " + name);
   const uint64_t count = (tensor->end - tensor->begin) / sizeof(T);
-  if (count > most) throw std::runtime_error(file.path() + " has too large a tensor " + name);
+  if (count > most) throw UnreadableFile(file.path() + " has too large a tensor " + name);
   std::vector<T> values(count);
   file.Read(name, std::span(values));
   return values;
@@ -143,7 +143,7 @@ int64_t StepOf(std::string_view file) {
 int64_t LoadCheckpoint(const std::string& path, const TrainingState& state) {
   const SafetensorsFile file(path);
   if (Get(file.metadata(), "format") != kFormat) {
-    throw std::runtime_error(path + " is no checkpoint to resume from; init_file takes weights");
+    throw UnreadableFile(path + " is no checkpoint to resume from; init_file takes weights");
   }
   CheckFingerprint(file, state);
   const int64_t step = CheckStep(file, state.settings);
@@ -157,16 +157,30 @@ int64_t LoadCheckpoint(const std::string& path, const TrainingState& state) {
   return step;
 }
 
+std::string PutAside(const std::string& path) {
+  const std::string aside = path + ".unreadable";
+  std::error_code error;
+  std::filesystem::rename(path, aside, error);
+  if (!error) return "it is kept as " + aside;
+  if (error == std::errc::no_such_file_or_directory) return "it is gone";
+  throw std::runtime_error(path + " cannot be read, and cannot be renamed: " + error.message());
+}
+
 CheckpointFolder::CheckpointFolder(const std::string& path, int64_t keep)
     : path_(path), keep_(std::max<int64_t>(1, keep)) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (fs::is_directory(path_, error)) return;
-  if (!fs::create_directories(path_, error) || error) {
+  const std::error_code error = Make();
+  if (error && error != std::errc::no_space_on_device) {
     throw std::runtime_error("checkpoint_directory " + path_ +
                              " cannot be made: " + error.message());
   }
+}
+
+std::error_code CheckpointFolder::Make() const {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::is_directory(path_, error) || !fs::create_directories(path_, error)) return error;
   fs::permissions(path_, fs::perms::owner_all, error);
+  return error;
 }
 
 CheckpointFolder::Checkpoint CheckpointFolder::Write(int64_t step, const TrainingState& state) {
@@ -179,11 +193,13 @@ CheckpointFolder::Checkpoint CheckpointFolder::Write(int64_t step, const Trainin
   tensors.emplace_back(kDataName, std::vector{static_cast<int64_t>(data.size())}, data);
   tensors.emplace_back(kLossesName, std::vector{static_cast<int64_t>(losses.size())}, losses);
   Checkpoint checkpoint = {.file = FileName(step)};
+  Make();  // where it is missing and cannot be made, writing says so
   try {
     checkpoint.bytes = WriteSafetensors(path_ + "/" + checkpoint.file, MakeMetadata(step, state),
                                         std::move(tensors));
   } catch (const std::runtime_error& error) {
-    throw std::runtime_error("no checkpoint of step " + std::to_string(step) + ": " + error.what());
+    throw CheckpointNotWritten("no checkpoint of step " + std::to_string(step) + ": " +
+                               error.what());
   }
   RemoveOld(step);
   return checkpoint;

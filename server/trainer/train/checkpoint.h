@@ -17,7 +17,9 @@
 #define NORMLAB_SERVER_TRAINER_TRAIN_CHECKPOINT_H_
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include "server/trainer/train/data.h"
 #include "server/trainer/train/learner.h"
@@ -34,10 +36,21 @@ struct TrainingState {
   SpikeDetector& spikes;
 };
 
-// Restores the state from a checkpoint and returns its step. Throws std::runtime_error if the file
-// is damaged, was written with settings that differ in what changes the numbers (the message names
-// the setting and both values), or is beyond settings.steps.
+// Restores the state from a checkpoint and returns its step. Throws UnreadableFile (safetensors.h)
+// if it is damaged or gone, and std::runtime_error if it was written with settings that differ in
+// what changes the numbers (the message names the setting and both values), or is beyond
+// settings.steps.
 int64_t LoadCheckpoint(const std::string& path, const TrainingState& state);
+
+// Renames a checkpoint that cannot be read to FILE.unreadable, where nobody looks for one. Returns
+// what there is to say about it. Throws std::runtime_error if it stays in the way.
+std::string PutAside(const std::string& path);
+
+// Why a checkpoint could not be written: no room, no folder, no right to.
+class CheckpointNotWritten : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 // The folder of one run's checkpoints, step-000000000123.safetensors.
 class CheckpointFolder {
@@ -47,16 +60,18 @@ class CheckpointFolder {
     int64_t bytes = 0;
   };
 
-  // Makes the folder (0700) if it is missing. Throws std::runtime_error if that fails.
+  // Makes the folder (0700) if it is missing. Throws std::runtime_error if that fails, but for a
+  // full disk, which may have room when there is something to write.
   CheckpointFolder(const std::string& path, int64_t keep);
 
   // When it returns the file is whole and on disk, and of the checkpoints up to this step only the
   // latest `keep` are left. Later ones, which a run resumed from an earlier step may find, are not
-  // touched until it gets there. Throws std::runtime_error if the file cannot be written; what was
-  // there before is then still there.
+  // touched until it gets there. Throws CheckpointNotWritten; what was there before is then still
+  // there.
   Checkpoint Write(int64_t step, const TrainingState& state);
 
  private:
+  std::error_code Make() const;
   void RemoveOld(int64_t step) const;
 
   const std::string path_;

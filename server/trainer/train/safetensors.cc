@@ -252,7 +252,7 @@ void SafetensorsFile::ReadAt(uint64_t offset, std::span<std::byte> bytes) const 
 }
 
 void SafetensorsFile::Fail(const std::string& what) const {
-  throw std::runtime_error(path_ + " " + what);
+  throw UnreadableFile(path_ + " " + what);
 }
 
 TensorToWrite::TensorToWrite(std::string name, std::vector<int64_t> shape,

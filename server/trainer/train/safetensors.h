@@ -11,14 +11,21 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace normlab::trainer {
 
+// It is not there, cannot be read, or is not such a file, whole and with what was asked for.
+class UnreadableFile : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 // An open file. Tensors are read when asked for, so that a large file is never in memory twice. All
-// errors are std::runtime_error that begin with the file's name. Not thread-safe.
+// errors are UnreadableFile and begin with the file's name. Not thread-safe.
 class SafetensorsFile {
  public:
   struct Tensor {

@@ -9,14 +9,17 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "server/trainer/train/checkpoint.h"
+#include "server/trainer/train/checkpoint_schedule.h"
 #include "server/trainer/train/data.h"
 #include "server/trainer/train/diagnostics.h"
 #include "server/trainer/train/first_weights.h"
 #include "server/trainer/train/learner.h"
 #include "server/trainer/train/probes.h"
+#include "server/trainer/train/safetensors.h"
 #include "server/trainer/train/schedule.h"
 #include "server/trainer/train/spike.h"
 #include "server/trainer/train/threads.h"
@@ -26,6 +29,9 @@ namespace normlab::trainer {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// A pause that has no checkpoint yet tries to write one so often.
+constexpr std::chrono::seconds kPauseRetry(2);
 
 // Series that every step has.
 enum Series : uint32_t {
@@ -63,6 +69,9 @@ class Training {
  public:
   Training(const TrainingSettings& settings, Observer& observer, const MonotonicClock& clock);
 
+  // From the beginning or, as settings say, from a checkpoint. Throws UnreadableFile if that is
+  // damaged or gone.
+  void Begin();
   Result Run();
 
  private:
@@ -99,10 +108,12 @@ class Training {
   std::optional<Result> Report(int64_t step, const StepRecord& record, double seconds);
   // True at every `every`-th step and at the last one; never if `every` is 0.
   bool IsDue(int64_t every, int64_t step) const;
-  // Whether the latest checkpoint, or the start, is checkpoint_seconds old.
-  bool CheckpointIsOld() const;
   // What the observer asked for after a step; the end, if that is it.
   std::optional<Result> Obey(Request request, int64_t step);
+  // False, and why is printed, when it cannot be written.
+  bool WriteCheckpoint(int64_t step);
+  // The end behind `step`, once its checkpoint is written or a stop is wanted.
+  Result Pause(int64_t step);
   TrainingState State() { return {settings_, learner_, *data_, spikes_}; }
 
   const TrainingSettings& settings_;
@@ -112,7 +123,7 @@ class Training {
   const std::unique_ptr<DataSource> data_;
   SpikeDetector spikes_;
   std::optional<CheckpointFolder> checkpoints_;
-  std::chrono::steady_clock::time_point checkpointed_at_;
+  CheckpointSchedule schedule_;
   int64_t first_step_ = 1;
   std::vector<Batch> batches_;  // of a step
   Diagnostics diagnostics_;
@@ -136,15 +147,19 @@ Training::Training(const TrainingSettings& settings, Observer& observer,
       clock_(clock),
       learner_(settings),
       data_(MakeDataSource(settings)),
+      schedule_(settings, clock),
       batches_(static_cast<size_t>(settings.accumulate)),
       diagnostics_(settings, learner_) {
   if (!settings.checkpoint_directory.empty()) {
     checkpoints_.emplace(settings.checkpoint_directory, settings.keep_checkpoints);
   }
-  if (!settings.resume_from.empty()) {
-    first_step_ = LoadCheckpoint(settings.resume_from, State()) + 1;
+}
+
+void Training::Begin() {
+  if (!settings_.resume_from.empty()) {
+    first_step_ = LoadCheckpoint(settings_.resume_from, State()) + 1;
   } else {
-    SetFirstWeights(settings, learner_);
+    SetFirstWeights(settings_, learner_);
   }
   learner_.Upload();
 }
@@ -160,7 +175,6 @@ Result Training::Run() {
     validation_series_ = DeclareSeries(std::array{std::string("validation_loss")});
   }
   diagnostics_series_ = DeclareSeries(diagnostics_.names());
-  checkpointed_at_ = clock_();
 
   for (int64_t step = first_step_; step <= settings_.steps; ++step) {
     if (learner_.device() != nullptr && !IsLookedInto(step)) {
@@ -187,11 +201,6 @@ void Training::Observe(uint32_t first_series, std::span<const double> values) {
 
 bool Training::IsDue(int64_t every, int64_t step) const {
   return every > 0 && (step % every == 0 || step == settings_.steps);
-}
-
-bool Training::CheckpointIsOld() const {
-  return checkpoints_ && settings_.checkpoint_seconds > 0 &&
-         clock_() - checkpointed_at_ >= std::chrono::seconds(settings_.checkpoint_seconds);
 }
 
 bool Training::ProbesDue(int64_t step) const {
@@ -296,7 +305,7 @@ std::optional<Result> Training::ReadSteps(bool all) {
     if (std::optional<Result> end = Report(++read_, record, seconds)) return end;
     request = std::max(request, observer_.Requested());
   }
-  if (request == Request::kGoOn && !CheckpointIsOld()) return std::nullopt;
+  if (request == Request::kGoOn && !(checkpoints_ && schedule_.IsOld())) return std::nullopt;
   // What was given before is part of the run.
   if (std::optional<Result> end = ReadSteps(true)) return end;
   return Obey(request, read_);
@@ -323,19 +332,41 @@ std::optional<Result> Training::Obey(Request request, int64_t step) {
   if (request == Request::kStop) return Result{Ending::kStopped, step, "stop requested"};
   if (request == Request::kProbe) probe_requested_ = true;
   // After the last step there is nothing to come back for.
-  const bool more = step < settings_.steps;
-  const bool pause = request == Request::kPause && more;
-  if (checkpoints_ &&
-      (pause || IsDue(settings_.checkpoint_every, step) || (more && CheckpointIsOld()))) {
-    learner_.DownloadWeights();
-    learner_.DownloadOptimizer();
+  if (request == Request::kPause && step < settings_.steps) return Pause(step);
+  if (checkpoints_ && schedule_.IsDue(step) && !WriteCheckpoint(step)) {
+    std::cerr << "training goes on, and tries again in " << CheckpointSchedule::kRetry.count()
+              << " s" << std::endl;
+  }
+  return std::nullopt;
+}
+
+bool Training::WriteCheckpoint(int64_t step) {
+  learner_.DownloadWeights();
+  learner_.DownloadOptimizer();
+  try {
     const CheckpointFolder::Checkpoint written = checkpoints_->Write(step, State());
     observer_.OnCheckpoint(step, written.file, written.bytes);
-    checkpointed_at_ = clock_();
+  } catch (const CheckpointNotWritten& error) {
+    std::cerr << error.what() << std::endl;
+    schedule_.Failed();
+    return false;
   }
-  if (!pause) return std::nullopt;
-  if (!checkpoints_) return Result{Ending::kStopped, step, "paused without a checkpoint folder"};
-  return Result{Ending::kPaused, step, "paused"};
+  schedule_.Written();
+  return true;
+}
+
+Result Training::Pause(int64_t step) {
+  if (!checkpoints_) return {Ending::kStopped, step, "paused without a checkpoint folder"};
+  while (!WriteCheckpoint(step)) {
+    std::cerr << "the pause waits for it" << std::endl;
+    const auto next = clock_() + kPauseRetry;
+    while (clock_() < next) {
+      if (observer_.Requested() == Request::kStop)
+        return {Ending::kStopped, step, "stop requested"};
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+  return {Ending::kPaused, step, "paused"};
 }
 
 }  // namespace
@@ -343,7 +374,14 @@ std::optional<Result> Training::Obey(Request request, int64_t step) {
 Result Train(const TrainingSettings& settings, Observer& observer, const MonotonicClock& clock) {
   try {
     SetThreads(settings.threads);
-    return Training(settings, observer, clock).Run();
+    Training training(settings, observer, clock);
+    try {
+      training.Begin();
+    } catch (const UnreadableFile& error) {
+      if (settings.resume_from.empty()) throw;  // of init_file: there is no other
+      return {Ending::kUnreadable, 0, error.what() + ("; " + PutAside(settings.resume_from))};
+    }
+    return training.Run();
   } catch (const std::runtime_error&) {
     throw;
   } catch (const std::exception& error) {

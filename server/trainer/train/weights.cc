@@ -30,7 +30,7 @@ std::string List(const std::vector<std::string>& names) {
 void CheckShape(const SafetensorsFile& file, const std::string& name,
                 const std::vector<int64_t>& shape) {
   const SafetensorsFile::Tensor* tensor = file.Find(name);
-  if (tensor == nullptr) throw std::runtime_error(file.path() + " has no tensor " + name);
+  if (tensor == nullptr) throw UnreadableFile(file.path() + " has no tensor " + name);
   if (tensor->shape == shape) return;
   throw std::runtime_error(file.path() + " has " + name + " of shape " + ShapeText(tensor->shape) +
                            " where the model has " + ShapeText(shape));

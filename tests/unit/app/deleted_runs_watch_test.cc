@@ -87,6 +87,27 @@ TEST_F(DeletedRunsWatchTest, TheLobbyThatComesBackLearnsOfDeletionsSinceAndOfNoO
   EXPECT_THAT(Deletions(*once_more), IsEmpty());
 }
 
+TEST_F(DeletedRunsWatchTest, TheLobbyThatComesBackLearnsOfManyDeletionsInPages) {
+  Deletions(*Watch({}, true));
+  std::vector<std::string> runs;
+  for (int i = 0; i < 450; ++i) runs.push_back(EndedRun());
+  const auto lobby = Watch({}, true);
+  Deletions(*lobby);
+  const std::string before = token_;
+  ASSERT_TRUE(runs_.store()
+                  .writer()
+                  .Write([&](storage::WriteContext& context) {
+                    for (const std::string& run : runs) {
+                      absl::Status status = storage::DeleteRun(context, run);
+                      if (!status.ok()) return status;
+                    }
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  runs_.Open();
+  EXPECT_EQ(Deletions(*Watch({}, true, before)), runs);
+}
+
 TEST_F(DeletedRunsWatchTest, AStreamOfADeletedRunEnds) {
   const std::string run = EndedRun(), live = runs_.AddRun();
   const auto before = Watch({run}, false);  // reads nothing until it is gone

@@ -125,6 +125,72 @@ TEST_F(InterruptionTest, TheRunSaysWhetherItGoesOnStartsAgainOrFails) {
   EXPECT_EQ(runs_.Read(requeued).progress().step(), 0);
 }
 
+// The third attempt of a run that was paused behind steps 10 and 20; it cannot read the latter's
+// checkpoint and says so.
+class UnreadableTest : public InterruptionTest {
+ protected:
+  void Begin() {
+    Start();
+    for (size_t i = 1; i <= 2; ++i) {
+      const LaunchRequest launch = executor_->WaitForLaunch(i);
+      PauseAfter(launch, *Attach(launch), static_cast<int64_t>(10 * i));
+      ASSERT_TRUE(dispatcher_->Resume(run_, "lab1").ok());
+    }
+    third_ = executor_->WaitForLaunch(3);
+    EXPECT_EQ(ResumeFile(third_), "step-20.safetensors");
+  }
+  // As the trainer does.
+  void PutAside(int64_t step) {
+    const std::filesystem::path file = CheckpointFile(run_, step);
+    std::filesystem::rename(file, file.string() + ".unreadable");
+  }
+  void End() {
+    const std::string record = FinishedRecord(Finished::OUTCOME_UNREADABLE, "20 is cut off");
+    ASSERT_TRUE(runs_.Append(Attach(third_)->attempt_id, 1, {record}).ok());
+    executor_->Exit(third_.key, Code(0));
+  }
+
+  const std::string run_ = AddRunWith("fail");  // nobody has interrupted it
+  LaunchRequest third_;
+};
+
+TEST_F(UnreadableTest, TheOneBeforeItIsTakenAtOnce) {
+  Begin();
+  PutAside(20);
+  End();
+  EXPECT_EQ(ResumeFile(executor_->WaitForLaunch(4)), "step-10.safetensors");
+  EXPECT_THAT(runs_.Read(run_).attempts(2).end_reason(), HasSubstr("20 is cut off"));
+}
+
+TEST_F(UnreadableTest, WithoutAnotherItStartsFromTheBeginning) {
+  Begin();
+  PutAside(10);
+  PutAside(20);
+  End();
+  EXPECT_EQ(ResumeFile(executor_->WaitForLaunch(4)), "");
+}
+
+TEST_F(UnreadableTest, OneThatIsStillThereWouldBeFoundAgain) {
+  Begin();
+  End();
+  EXPECT_THAT(WaitForState(run_, v1::Run::STATE_FAILED).end_reason(), HasSubstr("20 is cut off"));
+}
+
+TEST_F(UnreadableTest, WhoWantedItPausedOrCancelledGetsThat) {
+  Begin();
+  ASSERT_TRUE(dispatcher_->Pause(run_, "lab1").ok());
+  PutAside(20);
+  End();
+  WaitForState(run_, v1::Run::STATE_PAUSED);
+  ASSERT_TRUE(dispatcher_->Resume(run_, "lab1").ok());
+  third_ = executor_->WaitForLaunch(4);
+  EXPECT_EQ(ResumeFile(third_), "step-10.safetensors");
+  ASSERT_TRUE(dispatcher_->Cancel(run_, "lab1").ok());
+  PutAside(10);
+  End();
+  WaitForState(run_, v1::Run::STATE_CANCELLED);
+}
+
 TEST_F(InterruptionTest, ACheckpointWhoseFileIsGoneIsPassedOverAndThatIsSaid) {
   const std::string run = runs_.AddRun();
   Start();

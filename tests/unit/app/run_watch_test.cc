@@ -2,6 +2,7 @@
 
 #include <map>
 #include <random>
+#include <set>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -281,6 +282,54 @@ TEST_F(RunWatchTest, TheLobbyTellsStatesOfRunsMadeLater) {
   EXPECT_GE(seen.kinds.size(), 2u);
   EXPECT_TRUE(seen.steps.empty());
   EXPECT_FALSE(watch->finished());
+}
+
+// One commit may change more runs than a read may take.
+TEST_F(RunWatchTest, TheLobbyThatComesBackReadsInPagesAndMissesNothing) {
+  constexpr size_t kRuns = 1000;
+  Seen seen;
+  Drain(*Watch({}, "", false, true), seen);
+  std::set<std::string> ids;
+  ASSERT_TRUE(runs_.store()
+                  .writer()
+                  .Write([&](storage::WriteContext& context) {
+                    for (size_t i = 0; i < kRuns; ++i) {
+                      const v1::Run run = runs_.MakeRun();
+                      ids.insert(run.id());
+                      absl::Status status = storage::InsertRun(context, run);
+                      if (!status.ok()) return status;
+                    }
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  const auto watch = Watch({}, seen.token, false, true);
+  std::map<std::string, v1::Run::State> told;
+  std::string token;
+  size_t reads = 0, events_read = 0;
+  while (true) {
+    const auto events = watch->Next();
+    ASSERT_TRUE(events.ok()) << events.status();
+    if (events->empty()) break;
+    EXPECT_LE(events->size(), 400u);
+    EXPECT_TRUE(token.empty()) << "before everything was told";
+    for (const WatchedEvent& event : *events) {
+      told[event.event->run()] = event.event->message().run().state();
+      if (!event.resume_token.empty()) token = event.resume_token;
+    }
+    events_read += events->size();
+    // Meanwhile one that was told and one that was not are paused.
+    if (++reads != 1) continue;
+    runs_.SetState(*ids.begin(), v1::Run::STATE_PAUSED);
+    runs_.SetState(*ids.rbegin(), v1::Run::STATE_PAUSED);
+  }
+  EXPECT_EQ(told.size(), kRuns);
+  EXPECT_EQ(events_read, kRuns + 1) << "one twice";
+  EXPECT_GE(reads, kRuns / 200);
+  EXPECT_EQ(told[*ids.begin()], v1::Run::STATE_PAUSED);
+  EXPECT_EQ(told[*ids.rbegin()], v1::Run::STATE_PAUSED);
+  Seen rest;
+  Drain(*Watch({}, token, false, true), rest);
+  EXPECT_TRUE(rest.kinds.empty());
 }
 
 TEST_F(RunWatchTest, ForeignLaterAndSenselessTokensAreRefused) {

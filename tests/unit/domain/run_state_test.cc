@@ -71,6 +71,16 @@ TEST(StateAfterTest, ALimitEndsARunWithTheTrainersReason) {
   EXPECT_FALSE(WasInterrupted(end));
 }
 
+TEST(StateAfterTest, ACheckpointThatCannotBeReadIsNamedUnlessTheRunWasCancelled) {
+  AttemptEnd end;
+  end.outcome = Outcome::kUnreadable;
+  end.outcome_reason = "step-2 is cut off";
+  EXPECT_EQ(StateAfter(end, false).state, Run::STATE_FAILED) << "when nothing follows";
+  EXPECT_THAT(StateAfter(end, false).reason, HasSubstr("step-2 is cut off"));
+  EXPECT_EQ(StateAfter(end, true).state, Run::STATE_CANCELLED);
+  EXPECT_FALSE(WasInterrupted(end));
+}
+
 TEST(InterruptedTest, AProcessThatWasKilledOrLostOrLeftAloneWas) {
   for (const int signal : {SIGKILL, SIGTERM, SIGHUP, SIGINT, SIGPWR, SIGXCPU}) {
     AttemptEnd end;

@@ -2,6 +2,8 @@
 #include "server/http/event_stream.h"
 
 #include <chrono>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,6 +18,7 @@
 namespace normlab::http {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -177,6 +180,55 @@ TEST_F(EventStreamTest, AClientThatReadsNothingIsLetGo) {
   auto client = Open();
   api_.feed()->AwaitWatches(1);
   api_.feed()->AwaitWatches(0);
+  EXPECT_EQ(api_.stalled, 1);
+}
+
+TEST_F(EventStreamTest, AClientThatReadsAgainFindsWholeEventsAndIsToldThatItWasLetGo) {
+  options_.stall_timeout = std::chrono::milliseconds(500);
+  constexpr size_t kEvents = 200;
+  const std::string name(100000, 'x');
+  for (size_t i = 0; i < kEvents; ++i) {
+    v1::WatchRunsResponse event;
+    event.mutable_run()->set_display_name(name);
+    api_.feed()->Push(event);
+  }
+  auto client = Open();
+  api_.feed()->AwaitWatches(1);
+  api_.feed()->AwaitWatches(0);
+  const std::string text = client->ReadChunksUntil("event: error");
+  EXPECT_EQ(text.substr(text.rfind("event:"), 12), "event: error");
+  EXPECT_THAT(text.substr(text.rfind("event:")),
+              AllOf(HasSubstr("ABORTED"), HasSubstr("come back with the latest id")));
+  EXPECT_EQ(client->ReadChunk(), "");
+  EXPECT_TRUE(client->AwaitClose());
+  size_t whole = 0;
+  for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + name.size())) {
+    EXPECT_EQ(text[at + name.size()], '"');
+    ++whole;
+  }
+  EXPECT_GT(whole, 0u);
+  EXPECT_LT(whole, kEvents) << "nothing more was sent";
+  EXPECT_EQ(api_.stalled, 1);
+}
+
+TEST_F(EventStreamTest, AClientThatNeverReadsLosesItsConnectionInTheEnd) {
+  options_.stall_timeout = std::chrono::milliseconds(20);
+  for (int i = 0; i < 200; ++i) {
+    v1::WatchRunsResponse event;
+    event.mutable_run()->set_display_name(std::string(100000, 'x'));
+    api_.feed()->Push(event);
+  }
+  const auto open_files = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  };
+  port();
+  const auto before = open_files();
+  auto stalled = Open();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (open_files() > before + 1 && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(open_files(), before + 1) << "its own";
   EXPECT_EQ(api_.stalled, 1);
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "tests/fakes/fake_worker_service.h"
 #include "tests/fakes/temp_dir.h"
@@ -213,6 +214,16 @@ TEST_F(SessionTest, NoServerForTheGraceEndsTheRun) {
   EXPECT_EQ(session_->stop_cause(), StopCause::kServerLost);
   EXPECT_EQ(session_->requested(), Request::kPause) << "it leaves a checkpoint";
   EXPECT_FALSE(session_->Finish(milliseconds(1)));
+}
+
+TEST_F(SessionTest, WithoutAServerACheckpointThatCannotBeWrittenIsNotWaitedForForever) {
+  options_.reattach_grace = options_.checkpoint_grace = milliseconds(50);
+  server_->Start();
+  Attach();
+  server_->Stop();
+  while (!session_->StopRequested()) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_EQ(session_->requested(), Request::kPause);
+  while (session_->requested() != Request::kStop) std::this_thread::sleep_for(milliseconds(1));
 }
 
 TEST_F(SessionTest, RefusalThatStaysEndsTheRun) {

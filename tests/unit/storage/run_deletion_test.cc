@@ -189,10 +189,12 @@ TEST(RunDeletionTest, IsRememberedByItsSequence) {
   EXPECT_TRUE(absl::IsNotFound(Delete(runs, second)));
   ASSERT_TRUE(runs.store()
                   .Read([&](Database& database) {
-                    const auto since = RunsDeletedSince(database, between);
+                    const auto since =
+                        RunsDeletedSince(database, {.id = "", .sequence = between}, 10);
                     EXPECT_EQ(since->size(), 1u);
                     EXPECT_EQ(since->front().id, second);
-                    EXPECT_EQ(RunsDeletedSince(database, 0)->size(), 2u);
+                    EXPECT_EQ(RunsDeletedSince(database, {}, 10)->size(), 2u);
+                    EXPECT_EQ(RunsDeletedSince(database, {}, 1)->size(), 1u);
                     EXPECT_TRUE(WasDeleted(database, first).value_or(false));
                     EXPECT_FALSE(WasDeleted(database, "01ARZ3NDEKTSV4RRFFQ69G5FAV").value_or(true));
                     return absl::OkStatus();

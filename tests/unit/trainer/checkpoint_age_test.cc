@@ -4,10 +4,12 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "server/trainer/trainer.h"
+#include "tests/fakes/disk_full.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/unit/trainer/recorder.h"
 #include "tests/unit/trainer/small_settings.h"
@@ -29,11 +31,21 @@ class SlowRecorder final : public Observer {
   void OnStep(int64_t step, std::span<const Observation> observations) override {
     recorder.OnStep(step, observations);
     now += seconds(step == slow_step ? 1000 : 10);
+    if (step == room_after_step) disk_full.reset();
+    if (step == 1) std::filesystem::remove_all(folder_to_remove);
   }
   void OnCheckpoint(int64_t step, const std::string& file, int64_t bytes) override {
     recorder.OnCheckpoint(step, file, bytes);
   }
-  Request Requested() override { return recorder.Requested(); }
+  Request Requested() override {
+    const Request requested = recorder.Requested();
+    if (requested == Request::kPause && ++pause_questions == room_after_question) {
+      disk_full.reset();
+    }
+    if (requested == Request::kPause && pause_questions == stop_at_question) return Request::kStop;
+    if (pause_questions > 0) now += seconds(1);  // it asks while it waits
+    return requested;
+  }
 
   MonotonicClock Clock() {
     return [this] { return now; };
@@ -41,6 +53,10 @@ class SlowRecorder final : public Observer {
 
   Recorder recorder;
   int64_t slow_step = 0;
+  std::optional<fakes::DiskFull> disk_full;
+  int64_t room_after_step = 0;
+  std::filesystem::path folder_to_remove;
+  int room_after_question = 0, stop_at_question = 0, pause_questions = 0;
   steady_clock::time_point now{};
 };
 
@@ -106,6 +122,61 @@ TEST_F(CheckpointAgeTest, ChangesNoBitOfTheTraining) {
   for (const char* name : {"loss", "gradient_norm"}) {
     EXPECT_EQ(observer_.recorder.series[name], without.series[name]) << name;
   }
+}
+
+TEST_F(CheckpointAgeTest, AFullDiskEndsNoRunAndOneThatIsOwedComesWhenThereIsRoom) {
+  observer_.disk_full.emplace();
+  observer_.room_after_step = 8;
+  EXPECT_EQ(Train(settings_, observer_, observer_.Clock()).ending, Ending::kFinished);
+  EXPECT_THAT(observer_.recorder.checkpoints, ElementsAre(Key(9))) << "tried behind 3, 6 and 9";
+  EXPECT_EQ(observer_.recorder.steps.size(), 10U);
+  EXPECT_THAT(Files(), ElementsAre("step-000000000009.safetensors")) << "no half file is left";
+}
+
+TEST_F(CheckpointAgeTest, OneThatIsOwedIsNotTriedAtEveryStepThatHasOne) {
+  settings_.checkpoint_every = 1;
+  settings_.checkpoint_seconds = 0;
+  observer_.disk_full.emplace();
+  observer_.room_after_step = 2;
+  Train(settings_, observer_, observer_.Clock());
+  EXPECT_EQ(observer_.recorder.checkpoints.begin()->first, 4) << "30 s behind the first";
+  EXPECT_EQ(observer_.recorder.checkpoints.size(), 7U) << "and then at every step";
+}
+
+TEST_F(CheckpointAgeTest, AFullDiskAtTheLastStepDoesNotUndoTheRun) {
+  settings_.checkpoint_every = 10;
+  settings_.checkpoint_seconds = 0;
+  observer_.disk_full.emplace();
+  EXPECT_EQ(Train(settings_, observer_, observer_.Clock()).ending, Ending::kFinished);
+  observer_.disk_full.reset();
+  EXPECT_THAT(Files(), IsEmpty());
+}
+
+TEST_F(CheckpointAgeTest, APauseWaitsForRoom) {
+  observer_.recorder.pause_at = 2;
+  observer_.disk_full.emplace();
+  observer_.room_after_question = 7;
+  const Result result = Train(settings_, observer_, observer_.Clock());
+  EXPECT_EQ(result.ending, Ending::kPaused);
+  EXPECT_EQ(result.last_step, 2);
+  EXPECT_THAT(observer_.recorder.checkpoints, ElementsAre(Key(2)));
+  EXPECT_LE(observer_.pause_questions, 9) << "within 2 s";
+}
+
+TEST_F(CheckpointAgeTest, APauseThatWaitsForRoomCanBeStopped) {
+  observer_.recorder.pause_at = 2;
+  observer_.disk_full.emplace();
+  observer_.stop_at_question = 7;
+  EXPECT_EQ(Train(settings_, observer_, observer_.Clock()).ending, Ending::kStopped);
+  observer_.disk_full.reset();
+  EXPECT_THAT(observer_.recorder.checkpoints, IsEmpty());
+}
+
+TEST_F(CheckpointAgeTest, AFolderThatIsGoneIsMadeAnew) {
+  observer_.recorder.pause_at = 2;
+  observer_.folder_to_remove = settings_.checkpoint_directory;
+  EXPECT_EQ(Train(settings_, observer_, observer_.Clock()).ending, Ending::kPaused);
+  EXPECT_THAT(Files(), ElementsAre("step-000000000002.safetensors"));
 }
 
 TEST_F(CheckpointAgeTest, TrainingGoesOnFromOne) {

@@ -3,8 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <span>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -23,6 +22,7 @@
 
 #include "server/trainer/model/placement/placement.h"
 #include "server/trainer/train/safetensors.h"
+#include "tests/fakes/disk_full.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/unit/trainer/recorder.h"
 #include "tests/unit/trainer/small_settings.h"
@@ -461,15 +461,45 @@ TEST_F(CheckpointTest, AnotherTextIsRefusedAndAMovedOneIsNot) {
   EXPECT_THAT(Refusal(settings_), HasSubstr("another text"));
 }
 
-TEST_F(ResumeRefusalTest, ADamagedOrForeignFileIsRefused) {
-  settings_.resume_from = folder_.path() / "missing.safetensors";
-  EXPECT_THAT(Refusal(settings_), HasSubstr("cannot be read"));
-  settings_.resume_from = FileOf(2);
-  std::filesystem::resize_file(FileOf(2), std::filesystem::file_size(FileOf(2)) - 1);
-  EXPECT_THAT(Refusal(settings_), HasSubstr("cut off"));
+TEST_F(ResumeRefusalTest, ADamagedOrForeignFileIsPutAside) {
+  const auto bytes = [](const std::string& path) {
+    std::ostringstream out;
+    out << std::ifstream(path).rdbuf();
+    return out.str();
+  };
+  const std::string whole = bytes(FileOf(2));
   const std::vector<float> values = {1};
-  WriteSafetensors(FileOf(2), {}, {{"x", {1}, values}});
-  EXPECT_THAT(Refusal(settings_), HasSubstr("no checkpoint to resume from"));
+  const std::pair<std::function<void()>, const char*> cases[] = {
+      {[this] { std::filesystem::resize_file(FileOf(2), 100); }, "cut off"},
+      {[&] { std::ofstream(FileOf(2)) << whole.substr(0, whole.size() - 1); }, "cut off"},
+      {[&] { std::ofstream(FileOf(2)) << std::string(whole.size(), '\0'); }, "no safetensors file"},
+      {[&] {
+         WriteSafetensors(FileOf(2), {}, {{"x", {1}, values}});
+       },
+       "no checkpoint to resume"},
+  };
+  for (const auto& [damage, message] : cases) {
+    std::ofstream(FileOf(2)) << whole;
+    damage();
+    const std::string damaged = bytes(FileOf(2));
+    Recorder recorder;
+    const Result result = Train(settings_, recorder);
+    EXPECT_EQ(result.ending, Ending::kUnreadable);
+    EXPECT_THAT(result.reason, AllOf(HasSubstr(message), HasSubstr("2.safetensors.unreadable")));
+    EXPECT_TRUE(recorder.steps.empty());
+    EXPECT_FALSE(std::filesystem::exists(FileOf(2)));
+    EXPECT_EQ(bytes(FileOf(2) + ".unreadable"), damaged);
+  }
+  Recorder recorder;
+  EXPECT_THAT(Train(settings_, recorder).reason,
+              AllOf(HasSubstr("cannot be read"), HasSubstr("it is gone")));
+}
+
+TEST_F(ResumeRefusalTest, DamagedWeightsToStartFromAreLeftWhereTheyAre) {
+  settings_.init_file = std::exchange(settings_.resume_from, "");
+  std::filesystem::resize_file(FileOf(2), 100);
+  EXPECT_THAT(Refusal(settings_), HasSubstr("cut off"));
+  EXPECT_TRUE(std::filesystem::exists(FileOf(2)));
 }
 
 TEST_F(ResumeRefusalTest, APostNormCheckpointIsNoPreNormModel) {
@@ -513,16 +543,13 @@ TEST_F(CheckpointTest, AFullDiskIsSaidAndThePreviousCheckpointStaysWhole) {
   const auto contents = Contents(FileOf(2));
   settings_.resume_from = FileOf(2);
   settings_.steps = settings_.checkpoint_every = 4;
-  // A file may have half the size of a checkpoint: as if the disk was full by then.
-  signal(SIGXFSZ, SIG_IGN);
-  rlimit before{};
-  getrlimit(RLIMIT_FSIZE, &before);
-  rlimit small = before;
-  small.rlim_cur = std::filesystem::file_size(FileOf(2)) / 2;
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-  const std::string refusal = Refusal(settings_);
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-  EXPECT_THAT(refusal, AllOf(HasSubstr("no checkpoint of step 4"), HasSubstr("File too large")));
+  testing::internal::CaptureStderr();
+  {
+    const fakes::DiskFull half(std::filesystem::file_size(FileOf(2)) / 2);
+    EXPECT_EQ(Train(settings_, recorder).ending, Ending::kFinished);
+  }
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("no checkpoint of step 4"), HasSubstr("File too large")));
   EXPECT_EQ(Contents(FileOf(2)), contents);
   const auto files = std::filesystem::directory_iterator(settings_.checkpoint_directory);
   EXPECT_EQ(std::distance(files, {}), 1) << "no half file is left";

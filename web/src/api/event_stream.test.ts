@@ -187,6 +187,16 @@ describe('EventStream', () => {
     stream.stop();
   });
 
+  it('takes what came before an error in the same piece', async () => {
+    const { stream, connections, heard, until } = scripted();
+    stream.watch([]);
+    await until(() => connections.length === 1);
+    connections[0]?.say(`${run(1)}event: error\ndata: {"error":{"status":"ABORTED"}}\n\n`);
+    await until(() => heard.includes('offline'));
+    expect(heard).toContain('events run');
+    stream.stop();
+  });
+
   it('stops at a token that the server does not take', async () => {
     const { stream, connections, heard, until } = scripted([new Response('{}', { status: 401 })]);
     stream.watch([]);

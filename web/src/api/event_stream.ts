@@ -156,14 +156,16 @@ export class EventStream {
   private take(messages: SseMessage[]): void {
     const hadPlace = this.resumeToken !== undefined;
     const events: StreamEvent[] = this.staleNotice(messages);
+    const error = messages.find((message) => message.event === 'error');
     for (const message of messages) {
-      if (message.event === 'error') throw this.problem(JSON.parse(message.data));
+      if (message === error) break;
       if (message.id) this.resumeToken = message.id;
       const event = decodeEvent(message);
       if (event?.kind === 'notice') this.toldOfProblems = event.problems.length > 0;
       if (event) events.push(event);
     }
     if (events.length > 0) this.listener.events(events);
+    if (error) throw this.problem(JSON.parse(error.data)); // what came before it has been taken
     if (hadPlace || this.resumeToken === undefined) return;
     this.missed = false;
     this.listener.covered(this.runs);
