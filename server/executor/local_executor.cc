@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <utility>
 
@@ -19,6 +20,7 @@
 #include "server/executor/attempt_start.h"
 #include "server/executor/exit_report.h"
 #include "server/executor/process_owner.h"
+#include "server/executor/shepherd_files.h"
 
 namespace normlab::executor {
 namespace {
@@ -55,6 +57,17 @@ absl::StatusOr<UniqueFd> TakeLock(const std::filesystem::path& file, int flags) 
 absl::Status AlreadyWatched(const AttemptKey& key) {
   return absl::AlreadyExistsError(
       StrCat("attempt ", key.attempt, " of run ", key.run, " is being watched already"));
+}
+
+// RESOURCE_EXHAUSTED when the disk has no room for it.
+absl::Status ReserveExit(const std::filesystem::path& directory) {
+  const UniqueFd folder(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const UniqueFd file(folder ? ReserveExitFile(folder.get()) : -1);
+  if (file) return absl::OkStatus();
+  const int error = errno;
+  const std::string what = StrCat("cannot reserve exit.json in ", directory.string());
+  if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(what);
+  return absl::ErrnoToStatus(error, what);
 }
 
 // Kills what a lost shepherd left behind; true while there is any.
@@ -121,8 +134,11 @@ absl::Status LocalExecutor::Prepare(const LaunchRequest& request) const {
   // The spool first: it says whether there is room, and that no other Launch had this folder.
   absl::Status status = Spool::Create(request.directory / "spool", options_.spool_bytes);
   if (!status.ok()) return status;
+  status = ReserveExit(request.directory);
   // No attempt outlives the machine's going down.
-  status = WritePrivateFile(request.directory / "token", request.token, Durability::kUntilReboot);
+  if (status.ok()) {
+    status = WritePrivateFile(request.directory / "token", request.token, Durability::kUntilReboot);
+  }
   if (!status.ok()) unlink((request.directory / "spool").c_str());
   return status;
 }

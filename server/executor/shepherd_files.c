@@ -84,8 +84,7 @@ int CapLog(int directory, int log, long long limit) {
 }
 
 int ReserveExitFile(int directory) {
-  const int file =
-      openat(directory, "exit.json.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  const int file = openat(directory, "exit.json.tmp", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0) return -1;
   const int error = posix_fallocate(file, 0, 4096);
   if (error == 0) return file;

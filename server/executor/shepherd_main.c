@@ -119,7 +119,7 @@ static int Prepare(const char* path, int* directory) {
   }
   close(log);
   const int file = ReserveExitFile(*directory);
-  if (file < 0) Complain("cannot make exit.json");
+  if (file < 0) Complain("cannot open exit.json.tmp");
   return file;
 }
 
@@ -270,13 +270,14 @@ static int BeginCold(struct Attempt* attempt, const struct Arguments* arguments)
 }
 
 /* The same with one that was started ahead. On failure it has not begun. */
-static int BeginWarm(const struct Orders* orders, const struct Arguments* arguments,
-                     const struct Waiting* waiting) {
+static int BeginWarm(const struct Attempt* attempt, const struct Orders* orders,
+                     const struct Arguments* arguments, const struct Waiting* waiting) {
   /* From now on the server's end shows on the line. The lock stays open as long as this process. */
   prctl(PR_SET_PDEATHSIG, 0);
   if (chdir(arguments->directory) != 0 || WaitForBegin(waiting) < 0) return -1;
   /* If it is gone, it has ended like any trainer: that is reported. */
   if (PassOn(waiting, orders, arguments->trainer) != 0) Complain("the trainer that was kept ready");
+  kill(-attempt->trainer, SIGCONT); /* one that was suspended while it waited would never begin */
   close(waiting->server);
   close(waiting->line);
   close(waiting->trainer);
@@ -325,9 +326,9 @@ int main(int argc, char** argv) {
   }
   const int exit_file = Prepare(arguments.directory, &directory);
   if (exit_file < 0) return EndUnused(&attempt);
-  if ((warm ? BeginWarm(&orders, &arguments, &waiting) : BeginCold(&attempt, &arguments)) != 0) {
-    return EndUnused(&attempt);
-  }
+  const int begun =
+      warm ? BeginWarm(&attempt, &orders, &arguments, &waiting) : BeginCold(&attempt, &arguments);
+  if (begun != 0) return EndUnused(&attempt);
   if (WriteShepherdFile(directory, attempt.trainer) != 0) Complain("cannot write shepherd.json");
   Watch(&attempt, directory, &arguments);
   attempt.ending.elapsed_seconds = BootSeconds() - begin;

@@ -27,6 +27,10 @@ def warm_processes(server):
     return [pid for pid in found if process_identity(pid)]
 
 
+def parent(pid):
+    return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
 class WarmServer(ServerTest):
     options = ("--trainer", str(BIN / "normlab-fake-trainer"), "--cpu-slots", str(SLOTS),
                "--warm-trainers", "1", "--cancel-grace", "1")
@@ -125,6 +129,15 @@ class One(WarmServer):
         self.assertFalse(self.identities(run) & set(warm))
         self.assertEqual(self.said("a warm trainer could not be used"), 1)
         wait_for(lambda: not any(process_identity(pid) for pid, _ in warm), "them to end", 5)
+
+    def test_one_whose_trainer_was_stopped_goes_on_when_it_is_wanted(self):
+        warm = self.wait_for_warm()
+        trainer, = [pid for pid, _ in warm if parent(pid) in dict(warm)]
+        os.kill(trainer, signal.SIGSTOP)
+        run = self.server.create("warm", {**TINY, "steps": 300})
+        self.server.wait_for_state(run, "RUNNING", "SUCCEEDED")
+        self.assertEqual(self.identities(run), set(warm))
+        self.assertEqual(self.server.wait_for_state(run, *TERMINAL)["state"], "STATE_SUCCEEDED")
 
     def test_one_that_is_killed_is_replaced(self):
         warm = self.wait_for_warm()

@@ -449,6 +449,32 @@ TEST_F(LocalExecutorTest, WithoutRoomForTheSpoolNothingStarts) {
   reports_.Wait(Request().key);
 }
 
+// A disk that fills up while a run starts must not cost the run its ending.
+TEST_F(LocalExecutorTest, TheSpaceOfTheEndingIsTakenBeforeThereIsAShepherd) {
+  const std::filesystem::path shepherd = root_ / "shepherd";
+  std::ofstream(shepherd) << "#!/bin/sh\nstat -c '%s in %b' exit.json.tmp >found\n";
+  ASSERT_EQ(chmod(shepherd.c_str(), 0700), 0);
+  TrainerDoes("exit 0");
+  options_.shepherd_path = shepherd;
+  auto executor = MakeExecutor();
+  ASSERT_TRUE(executor->Launch(Request()).ok());
+  reports_.Wait(Request().key);
+  EXPECT_EQ(*ReadFile(Request().directory / "found"), "4096 in 8\n");
+}
+
+TEST_F(LocalExecutorTest, WithoutRoomForTheEndingNothingStarts) {
+  TrainerDoes("exit 0");
+  std::filesystem::create_directories(Request().directory / "exit.json.tmp");
+  ASSERT_EQ(chmod(Request().directory.c_str(), 0700), 0);
+  auto executor = MakeExecutor();
+  EXPECT_THAT(executor->Launch(Request()).status().ToString(),
+              HasSubstr("cannot reserve exit.json"));
+  EXPECT_FALSE(std::filesystem::exists(Request().directory / "spool"));
+  std::filesystem::remove(Request().directory / "exit.json.tmp");
+  EXPECT_TRUE(executor->Launch(Request()).ok());
+  EXPECT_EQ(reports_.Wait(Request().key).exit_code, 0);
+}
+
 TEST_F(LocalExecutorTest, MissingTrainerIsSaidBeforeAnythingIsMade) {
   const absl::Status status = MakeExecutor()->Launch(Request()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);

@@ -244,7 +244,7 @@ TEST_F(WarmTrainersTest, AFolderThatCannotBePreparedLeavesNothingBegun) {
   MakeWarmExecutor();
   const ProcessIdentity shepherd = warm_shepherd_;
   // A folder is where the shepherd wants to make a file.
-  std::filesystem::create_directories(Request().directory / "exit.json.tmp");
+  std::filesystem::create_directories(Request().directory / "log");
   ASSERT_EQ(chmod(Request().directory.c_str(), 0700), 0);
   ASSERT_TRUE(executor_->Launch(Request()).ok());
   EXPECT_TRUE(WaitForExit(Request().key).lost) << "the cold one cannot make it either";
