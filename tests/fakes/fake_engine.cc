@@ -239,12 +239,13 @@ class Checkpoints {
   std::vector<std::filesystem::path> written_;
 };
 
-Result Pause(int64_t step, Checkpoints& checkpoints, Observer& observer) {
+// False when it is to stop before there is room.
+bool WaitForCheckpoint(int64_t step, Checkpoints& checkpoints, Observer& observer) {
   while (!checkpoints.Write(step, observer)) {
-    if (observer.Requested() == Request::kStop) return {Ending::kStopped, step, "stopped"};
+    if (observer.Requested() == Request::kStop) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  return {Ending::kPaused, step, ""};
+  return true;
 }
 
 // What to do after `step`, once it is told: end, or measure the next one.
@@ -259,7 +260,10 @@ std::optional<Result> AnswerRequest(const Script& script, const TrainingSettings
     return Result{Ending::kStopped, step, "stopped"};
   }
   if (step == settings.steps) return std::nullopt;  // it is done anyway
-  return Pause(step, checkpoints, observer);
+  if (!WaitForCheckpoint(step, checkpoints, observer)) {
+    return Result{Ending::kStopped, step, "stopped"};
+  }
+  return Result{Ending::kPaused, step, ""};
 }
 
 }  // namespace
@@ -308,7 +312,10 @@ Result Train(const TrainingSettings& settings, Observer& observer, const Monoton
     if (!divergence.empty() && settings.stop_on_non_finite) {
       return {Ending::kDiverged, step, divergence};
     }
-    if (checkpoints.IsDue(step)) checkpoints.Write(step, observer);
+    if (checkpoints.IsDue(step) && !checkpoints.Write(step, observer) && step == settings.steps &&
+        !WaitForCheckpoint(step, checkpoints, observer)) {
+      return {Ending::kStopped, step, "stopped"};
+    }
     if (const auto ended = AnswerRequest(script, settings, step, checkpoints, observer, probe)) {
       return *ended;
     }

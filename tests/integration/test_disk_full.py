@@ -64,9 +64,10 @@ class DiskFull(unittest.TestCase):
         self.assertEqual(self.server.cli("ls", check=0).stderr, "")
         self.assertEqual(sorted(self.server.series(first, "loss")),
                          list(range(1, SPEC["steps"] + 1)))
-        self.assertIn("no checkpoint of step", self.server.cli("log", first, check=0).stdout)
+        log = self.server.cli("log", first, check=0).stdout
+        self.assertIn("no checkpoint of step", log)
         self.assertEqual(int(self.server.run(first)["attempts"][0]["checkpointStep"]),
-                         SPEC["steps"], "checkpoints come again")
+                         SPEC["steps"], f"checkpoints come again; {log}")
         self.server.wait_for_state(second, "SUCCEEDED")
 
     def problems(self):

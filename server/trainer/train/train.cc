@@ -30,8 +30,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A pause that has no checkpoint yet tries to write one so often.
-constexpr std::chrono::seconds kPauseRetry(2);
+// What waits for its checkpoint tries to write it so often.
+constexpr std::chrono::seconds kRetryOfWaiting(2);
 
 // Series that every step has.
 enum Series : uint32_t {
@@ -112,8 +112,8 @@ class Training {
   std::optional<Result> Obey(Request request, int64_t step);
   // False, and why is printed, when it cannot be written.
   bool WriteCheckpoint(int64_t step);
-  // The end behind `step`, once its checkpoint is written or a stop is wanted.
-  Result Pause(int64_t step);
+  // Returns when it is written; false when a stop is wanted before.
+  bool WaitForCheckpoint(int64_t step);
   TrainingState State() { return {settings_, learner_, *data_, spikes_}; }
 
   const TrainingSettings& settings_;
@@ -332,12 +332,20 @@ std::optional<Result> Training::Obey(Request request, int64_t step) {
   if (request == Request::kStop) return Result{Ending::kStopped, step, "stop requested"};
   if (request == Request::kProbe) probe_requested_ = true;
   // After the last step there is nothing to come back for.
-  if (request == Request::kPause && step < settings_.steps) return Pause(step);
-  if (checkpoints_ && schedule_.IsDue(step) && !WriteCheckpoint(step)) {
+  const bool last = step == settings_.steps;
+  const bool pause = request == Request::kPause && !last;
+  if (pause && !checkpoints_) {
+    return Result{Ending::kStopped, step, "paused without a checkpoint folder"};
+  }
+  const bool due = checkpoints_ && schedule_.IsDue(step);
+  // Without its last weights a run would have been for nothing.
+  if (pause || (last && due)) {
+    if (!WaitForCheckpoint(step)) return Result{Ending::kStopped, step, "stop requested"};
+  } else if (due && !WriteCheckpoint(step)) {
     std::cerr << "training goes on, and tries again in " << CheckpointSchedule::kRetry.count()
               << " s" << std::endl;
   }
-  return std::nullopt;
+  return pause ? std::optional<Result>({Ending::kPaused, step, "paused"}) : std::nullopt;
 }
 
 bool Training::WriteCheckpoint(int64_t step) {
@@ -355,18 +363,16 @@ bool Training::WriteCheckpoint(int64_t step) {
   return true;
 }
 
-Result Training::Pause(int64_t step) {
-  if (!checkpoints_) return {Ending::kStopped, step, "paused without a checkpoint folder"};
+bool Training::WaitForCheckpoint(int64_t step) {
   while (!WriteCheckpoint(step)) {
-    std::cerr << "the pause waits for it" << std::endl;
-    const auto next = clock_() + kPauseRetry;
+    std::cerr << "the run waits for it" << std::endl;
+    const auto next = clock_() + kRetryOfWaiting;
     while (clock_() < next) {
-      if (observer_.Requested() == Request::kStop)
-        return {Ending::kStopped, step, "stop requested"};
+      if (observer_.Requested() == Request::kStop) return false;
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   }
-  return {Ending::kPaused, step, "paused"};
+  return true;
 }
 
 }  // namespace

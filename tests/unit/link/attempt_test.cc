@@ -255,12 +255,14 @@ TEST_F(AttemptTest, ATrainerThatHasLostItsServerForLongLeavesACheckpoint) {
   EXPECT_THAT(records.back().finished().reason(), HasSubstr("checkpoint of step 300"));
 }
 
-TEST_F(AttemptTest, AMissingCheckpointIsAFaultThatNamesTheFile) {
+TEST_F(AttemptTest, AMissingCheckpointIsReportedAsUnreadableWithItsFile) {
   StartServer(100);
   server_->set_resume_from("/nowhere/step-5.checkpoint");
   Launch();
-  EXPECT_EQ(WaitForExit().exit_code, kExitFault);
-  EXPECT_THAT(AllRecords().back().finished().reason(), HasSubstr("/nowhere/step-5.checkpoint"));
+  EXPECT_EQ(WaitForExit().exit_code, 0);
+  const Finished finished = AllRecords().back().finished();
+  EXPECT_EQ(finished.outcome(), Finished::OUTCOME_UNREADABLE);
+  EXPECT_THAT(finished.reason(), HasSubstr("/nowhere/step-5.checkpoint"));
 }
 
 TEST_F(AttemptTest, EngineThatIgnoresTheRequestIsKilledAndItsStepsAreKept) {

@@ -39,12 +39,11 @@ class SlowRecorder final : public Observer {
   }
   Request Requested() override {
     const Request requested = recorder.Requested();
-    if (requested == Request::kPause && ++pause_questions == room_after_question) {
-      disk_full.reset();
-    }
-    if (requested == Request::kPause && pause_questions == stop_at_question) return Request::kStop;
-    if (pause_questions > 0) now += seconds(1);  // it asks while it waits
-    return requested;
+    if (requested != Request::kPause && recorder.steps.back() != 10) return requested;
+    ++questions;  // it asks while it waits
+    if (questions == room_after_question) disk_full.reset();
+    now += seconds(1);
+    return questions == stop_at_question ? Request::kStop : requested;
   }
 
   MonotonicClock Clock() {
@@ -56,7 +55,7 @@ class SlowRecorder final : public Observer {
   std::optional<fakes::DiskFull> disk_full;
   int64_t room_after_step = 0;
   std::filesystem::path folder_to_remove;
-  int room_after_question = 0, stop_at_question = 0, pause_questions = 0;
+  int room_after_question = 0, stop_at_question = 0, questions = 0;
   steady_clock::time_point now{};
 };
 
@@ -143,12 +142,23 @@ TEST_F(CheckpointAgeTest, OneThatIsOwedIsNotTriedAtEveryStepThatHasOne) {
   EXPECT_EQ(observer_.recorder.checkpoints.size(), 7U) << "and then at every step";
 }
 
-TEST_F(CheckpointAgeTest, AFullDiskAtTheLastStepDoesNotUndoTheRun) {
+TEST_F(CheckpointAgeTest, TheLastWeightsWaitForRoom) {
   settings_.checkpoint_every = 10;
-  settings_.checkpoint_seconds = 0;
   observer_.disk_full.emplace();
+  observer_.room_after_question = 7;
   EXPECT_EQ(Train(settings_, observer_, observer_.Clock()).ending, Ending::kFinished);
+  EXPECT_THAT(observer_.recorder.checkpoints, ElementsAre(Key(10)));
+  EXPECT_LE(observer_.questions, 9) << "within 2 s";
+}
+
+TEST_F(CheckpointAgeTest, ARunThatWaitsWithItsLastWeightsCanBeStopped) {
+  settings_.checkpoint_every = 10;
+  observer_.disk_full.emplace();
+  observer_.stop_at_question = 7;
+  const Result result = Train(settings_, observer_, observer_.Clock());
   observer_.disk_full.reset();
+  EXPECT_EQ(result.ending, Ending::kStopped);
+  EXPECT_EQ(result.last_step, 10);
   EXPECT_THAT(Files(), IsEmpty());
 }
 
@@ -160,7 +170,7 @@ TEST_F(CheckpointAgeTest, APauseWaitsForRoom) {
   EXPECT_EQ(result.ending, Ending::kPaused);
   EXPECT_EQ(result.last_step, 2);
   EXPECT_THAT(observer_.recorder.checkpoints, ElementsAre(Key(2)));
-  EXPECT_LE(observer_.pause_questions, 9) << "within 2 s";
+  EXPECT_LE(observer_.questions, 9) << "within 2 s";
 }
 
 TEST_F(CheckpointAgeTest, APauseThatWaitsForRoomCanBeStopped) {
