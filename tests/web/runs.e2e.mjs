@@ -63,7 +63,7 @@ test('selected runs are cancelled, tried again, labelled and archived, after a q
   await strip.getByRole('button', { name: 'cancel', exact: true }).click();
   await strip.getByText('cancel 2 runs?').waitFor();
   await page.keyboard.press('Escape');
-  assert.equal(await page.getByText('cancel 2 runs?').count(), 0);
+  await page.getByText('cancel 2 runs?').waitFor({ state: 'detached' });
   const { runs } = await server.api('GET', '/runs?filter=first%20OR%20second');
   assert.equal(runs.filter((run) => run.endTime).length, 0, 'nothing was cancelled yet');
   await strip.getByRole('button', { name: 'cancel', exact: true }).click();
@@ -107,7 +107,7 @@ test('what can be done with a run is at its row, by mouse and by keyboard, after
   await menu.getByRole('textbox', { name: 'label' }).fill('<u>mine</u>');
   await page.keyboard.press('Enter');
   await page.locator('.said', { hasText: '1 run labelled' }).waitFor();
-  assert.equal(await menu.count(), 0);
+  await menu.waitFor({ state: 'detached' });
   assert.deepEqual((await server.api('GET', `/runs/${id}`)).labels, ['<u>mine</u>']);
   assert.equal(await page.locator('tr.run.selected').count(), 0, 'nothing was selected for it');
 
