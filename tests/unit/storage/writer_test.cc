@@ -62,10 +62,13 @@ class WriterTest : public ::testing::Test {
     ASSERT_TRUE(writer().Write([](WriteContext&) { return absl::OkStatus(); }).ok());
   }
 
-  StoredRuns runs_;
-  std::promise<void> released_;
-  std::unique_ptr<Writer> own_;
+  // What the writers' threads use outlives them.
+  std::promise<void> released_, third_;
+  std::atomic<bool> hold_ = false;
+  std::atomic<int> ticks_ = 0;
   std::vector<std::string> ran_;  // on the writer's thread; read after Settle
+  StoredRuns runs_;
+  std::unique_ptr<Writer> own_;
 };
 
 TEST_F(WriterTest, ACommitIsCutAtSoManyRows) {
@@ -84,11 +87,12 @@ TEST_F(WriterTest, WorkLargerThanACommitStillGoesThrough) {
 }
 
 TEST_F(WriterTest, HeldBulkWaitsAndKeepsItsOrder) {
-  std::atomic<bool> hold = false;
-  Own([&](Database&, bool) { return LogCare::Verdict{.look_again = true, .hold_points = hold}; });
+  Own([this](Database&, bool) {
+    return LogCare::Verdict{.look_again = true, .hold_points = hold_};
+  });
   Submit("points 1", {.bulk = true});
   Settle();
-  hold = true;
+  hold_ = true;
   Settle();  // the verdict that comes after it holds for what follows
   Settle();
   Submit("points 2", {.bulk = true});
@@ -97,17 +101,18 @@ TEST_F(WriterTest, HeldBulkWaitsAndKeepsItsOrder) {
   Submit("state 2", {});
   Settle();
   EXPECT_THAT(ran_, ElementsAre("points 1", "state 1", "state 2"));
-  hold = false;
+  hold_ = false;
   Settle();
   Settle();
   EXPECT_THAT(ran_, ElementsAre("points 1", "state 1", "state 2", "points 2", "points 3"));
 }
 
 TEST_F(WriterTest, BulkAlreadyInTheQueueIsHeldToo) {
-  std::atomic<bool> hold = false;
-  Own([&](Database&, bool) { return LogCare::Verdict{.look_again = true, .hold_points = hold}; });
+  Own([this](Database&, bool) {
+    return LogCare::Verdict{.look_again = true, .hold_points = hold_};
+  });
   Occupy();
-  hold = true;
+  hold_ = true;
   // More than one commit takes: the second one finds them held.
   for (int i = 0; i < 3; ++i) Submit("points", {.rows = 4096, .bulk = true});
   Release();
@@ -117,7 +122,7 @@ TEST_F(WriterTest, BulkAlreadyInTheQueueIsHeldToo) {
 }
 
 TEST_F(WriterTest, StoppingTellsWhatIsHeld) {
-  Own([&](Database&, bool) { return LogCare::Verdict{.look_again = true, .hold_points = true}; });
+  Own([](Database&, bool) { return LogCare::Verdict{.look_again = true, .hold_points = true}; });
   Settle();
   absl::Status told;
   writer().Submit([](WriteContext&) { return absl::OkStatus(); },
@@ -127,15 +132,13 @@ TEST_F(WriterTest, StoppingTellsWhatIsHeld) {
 }
 
 TEST_F(WriterTest, CareIsTakenWithoutWorkAsLongAsItIsWanted) {
-  std::atomic<int> ticks = 0;
-  std::promise<void> third;
-  Own([&](Database&, bool tick) {
-    if (tick && ++ticks == 3) third.set_value();
-    return LogCare::Verdict{.look_again = ticks < 3};
+  Own([this](Database&, bool tick) {
+    if (tick && ++ticks_ == 3) third_.set_value();
+    return LogCare::Verdict{.look_again = ticks_ < 3};
   });
-  third.get_future().wait();
+  third_.get_future().wait();
   Settle();
-  EXPECT_EQ(ticks, 3);
+  EXPECT_EQ(ticks_, 3);
 }
 
 }  // namespace
