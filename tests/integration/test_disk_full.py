@@ -141,7 +141,7 @@ class NoRoomForACheckpoint(ServerTest):
         finally:
             os.kill(trainer, signal.SIGCONT)
         log = self.server.attempt_dir(run) / "log"
-        wait_for(lambda: "the pause waits for it" in log.read_text(), "the trainer to say so")
+        wait_for(lambda: "the run waits for it" in log.read_text(), "the trainer to say so")
         self.assertEqual(self.server.state(run), "PAUSING")
         self.set_disk_full(0)
         paused = self.server.wait_for_state(run, "PAUSED", *TERMINAL)
