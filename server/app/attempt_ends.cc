@@ -296,8 +296,8 @@ absl::StatusOr<Dispatcher::Ended> Dispatcher::WriteEnd(WriteContext& context, co
   Ended ended{.state = after.state, .reason = after.reason};
   if (after.pause.count() > 0) {
     control.not_before = context.wall_micros + std::chrono::microseconds(after.pause).count();
-    ended.held_back = HeldBack{.not_before = *control.not_before,
-                               .until = options_.clock->Now() + after.pause};
+    ended.held_back =
+        HeldBack{.not_before = *control.not_before, .until = options_.clock->Now() + after.pause};
   }
   // It waits, or has ended, for another reason.
   if (after.tried_again || after.interrupted) control.ClearStop();

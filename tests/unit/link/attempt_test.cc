@@ -191,8 +191,7 @@ TEST_F(AttemptTest, AStepLimitEndsItBehindThatStepWithACheckpoint) {
   EXPECT_EQ(records[records.size() - 2].checkpoint().step(), 100);
   EXPECT_EQ(records.back().finished().outcome(), Finished::OUTCOME_LIMIT);
   EXPECT_EQ(records.back().finished().last_step(), 100);
-  EXPECT_EQ(records.back().finished().reason(),
-            "stopped behind step 100, its step_limit, of 500");
+  EXPECT_EQ(records.back().finished().reason(), "stopped behind step 100, its step_limit, of 500");
 }
 
 TEST_F(AttemptTest, AStepLimitOfTheLastStepLimitsNothing) {
