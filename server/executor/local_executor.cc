@@ -64,10 +64,7 @@ absl::Status ReserveExit(const std::filesystem::path& directory) {
   const UniqueFd folder(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const UniqueFd file(folder ? ReserveExitFile(folder.get()) : -1);
   if (file) return absl::OkStatus();
-  const int error = errno;
-  const std::string what = StrCat("cannot reserve exit.json in ", directory.string());
-  if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(what);
-  return absl::ErrnoToStatus(error, what);
+  return absl::ErrnoToStatus(errno, StrCat("cannot reserve exit.json in ", directory.string()));
 }
 
 // Kills what a lost shepherd left behind; true while there is any.
