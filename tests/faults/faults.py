@@ -148,19 +148,18 @@ class Faults:
         self.nap(0.1, 0.6)
         self.control[SYNC_DELAY] = 0
 
-    def full_disk(self):
-        self.control[DISK_FULL] = 1
-        self.nap(0.1, 1.0)
+    def break_disk(self, how, *nap):
+        self.control[how] = 1
+        self.nap(*nap)
         if self.random.random() < 0.3:
             self.kill_server()
         self.heal_disk()
 
+    def full_disk(self):
+        self.break_disk(DISK_FULL, 0.1, 1.0)
+
     def failing_sync(self):
-        self.control[SYNC_ERROR] = 1
-        self.nap(0.05, 0.5)
-        if self.random.random() < 0.3:
-            self.kill_server()
-        self.heal_disk()
+        self.break_disk(SYNC_ERROR, 0.05, 0.5)
 
     def jump_clock(self):
         self.control[CLOCK_OFFSET] += self.random.choice([-86400, -3600, -5, 5, 3600, 86400])
