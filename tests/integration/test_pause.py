@@ -177,7 +177,16 @@ class ServerKilled(PauseTest):
 
 
 class Files(PauseTest):
-    def test_a_damaged_checkpoint_is_passed_over_for_the_one_before_it(self):
+    def test_a_checkpoint_cut_off_is_passed_over_for_the_one_before_it(self):
+        self.check_passed_over(lambda content: content[:len(content) // 2], "is cut off")
+
+    def test_a_checkpoint_with_one_bit_turned_is_passed_over_too(self):
+        def turn(content):
+            middle = len(content) // 2
+            return content[:middle] + bytes([content[middle] ^ 4]) + content[middle + 1:]
+        self.check_passed_over(turn, "is damaged: its checksum")
+
+    def check_passed_over(self, damage, reason):
         spec = {**ARTICLE, "checkpointEvery": 200, "onInterrupt": "fail"}
         run = self.server.create("paused", spec)
         self.wait_for_step(run, 450)
@@ -185,16 +194,16 @@ class Files(PauseTest):
         before, latest = self.checkpoints(run)
         folder = self.server.data_dir / "runs" / run / "checkpoints"
         content = (folder / latest).read_bytes()
-        (folder / latest).write_bytes(content[:len(content) // 2])
+        (folder / latest).write_bytes(damage(content))
         self.resume(run)
         ended = self.server.wait_for_state(run, "SUCCEEDED", "FAILED", timeout=300)
         self.assertEqual(ended["state"], "STATE_SUCCEEDED", ended.get("endReason"))
         _, unreadable, last = ended["attempts"]
         self.assertEqual(unreadable["resumedFromStep"], paused["progress"]["step"])
-        self.assertIn("is cut off", unreadable["endReason"])
+        self.assertIn(reason, unreadable["endReason"])
         self.assertIn(int(last["resumedFromStep"]), range(200, 450))
         self.assertEqual(before, f"step-{int(last['resumedFromStep']):012}.safetensors")
-        self.assertEqual((folder / f"{latest}.unreadable").stat().st_size, len(content) // 2)
+        self.assertEqual((folder / f"{latest}.unreadable").read_bytes(), damage(content))
         self.check_same_as_undisturbed(run, spec)
 
     def test_weights_come_from_another_runs_checkpoint_by_name(self):

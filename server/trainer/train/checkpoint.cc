@@ -145,6 +145,7 @@ int64_t LoadCheckpoint(const std::string& path, const TrainingState& state) {
   if (Get(file.metadata(), "format") != kFormat) {
     throw UnreadableFile(path + " is no checkpoint to resume from; init_file takes weights");
   }
+  file.CheckSum();  // before anything is changed, and before settings that only damage made differ
   CheckFingerprint(file, state);
   const int64_t step = CheckStep(file, state.settings);
   ForEachTensor(state.learner, [&](const std::string& name, const std::vector<int64_t>& shape,

@@ -3,11 +3,12 @@
 //   block_0/qkv/kernel ...                   the weights under their parameter paths, so that any
 //                                            reader of safetensors can use the file
 //   normlab/optimizer/first_moment/PATH ...  the optimiser's numbers of each parameter
-//   normlab/state/SHARE/INDEX                what a program remembers between steps, for each
-//   thread normlab/data                             where the data stand, with their random
-//   generator normlab/losses                           the window of the spike detector metadata
-//   format, step, setting.NAME for what must not differ,
-//                                            content_hash of the text, instruction_set
+//   normlab/state/SHARE/INDEX                what a program remembers between steps, by thread
+//   normlab/data                             where the data stand, with their random generator
+//   normlab/losses                           the window of the spike detector
+//   metadata                                 format, step, setting.NAME for what must not differ,
+//                                            content_hash of the text, instruction_set,
+//                                            normlab_crc32c (safetensors.h)
 //
 // Dropout needs nothing: its random numbers are a function of the step. Thread count is one of the
 // settings that must not differ. Another instruction set is accepted, because a run should survive

@@ -5,14 +5,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <stdexcept>
 #include <utility>
 
+#include "server/base/crc32c.h"
 #include "server/trainer/train/safetensors_header.h"
 
 namespace normlab::trainer {
@@ -23,6 +26,10 @@ static_assert(std::endian::native == std::endian::little,
 
 constexpr uint64_t kLargestHeader = 100'000'000;
 constexpr uint64_t kLengthBytes = 8;
+constexpr std::string_view kCheckSumKey = "normlab_crc32c";
+constexpr size_t kPiece = size_t{1} << 20;  // bytes read at once for a checksum
+
+using Metadata = std::map<std::string, std::string, std::less<>>;
 
 // Bytes of a tensor, or nothing if they are more than a file can have.
 bool SizeOf(const SafetensorsFile::Tensor& tensor, uint64_t* size) {
@@ -101,9 +108,59 @@ class AtomicFile {
   bool done_ = false;
 };
 
+// The checksum of what a file says; the order in which it is added is part of it.
+class Digest {
+ public:
+  explicit Digest(const Metadata& metadata) {
+    for (const auto& [key, value] : metadata) {
+      if (key == kCheckSumKey) continue;
+      AddText(key);
+      AddText(value);
+    }
+  }
+
+  // Before the tensor's bytes.
+  void AddTensor(std::string_view name, std::string_view dtype, const std::vector<int64_t>& shape) {
+    AddText(name);
+    AddText(dtype);
+    AddText(ShapeText(shape));
+  }
+
+  void AddBytes(std::span<const std::byte> bytes) {
+    crc_ = Crc32c({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, crc_);
+  }
+
+  std::string Text() const {
+    std::array<char, 9> digits;
+    std::snprintf(digits.data(), digits.size(), "%08x", crc_);
+    return digits.data();
+  }
+
+ private:
+  // With its length, so that no letter can move from one text to the next.
+  void AddText(std::string_view text) {
+    const uint64_t length = text.size();
+    AddBytes(std::as_bytes(std::span(&length, 1)));
+    AddBytes(std::as_bytes(std::span(text)));
+  }
+
+  uint32_t crc_ = 0;
+};
+
+std::string CheckSumOf(const Metadata& metadata, const std::vector<TensorToWrite>& tensors) {
+  std::vector<const TensorToWrite*> order;
+  for (const TensorToWrite& tensor : tensors) order.push_back(&tensor);
+  std::ranges::sort(order, {}, &TensorToWrite::name);
+  Digest digest(metadata);
+  for (const TensorToWrite* tensor : order) {
+    digest.AddTensor(tensor->name, tensor->dtype, tensor->shape);
+    digest.AddBytes(tensor->bytes);
+  }
+  return digest.Text();
+}
+
 // Names and places of the tensors, padded so that they begin at a multiple of 8 bytes.
-std::string MakeHeader(const std::map<std::string, std::string, std::less<>>& metadata,
-                       const std::vector<TensorToWrite>& tensors) {
+std::string MakeHeader(const Metadata& metadata, const std::vector<TensorToWrite>& tensors) {
   std::string json = "{\"__metadata__\":{";
   for (const auto& [key, value] : metadata) {
     if (json.back() != '{') json += ',';
@@ -224,6 +281,24 @@ void SafetensorsFile::ReadConverted(std::string_view name, std::span<float> valu
   }
 }
 
+void SafetensorsFile::CheckSum() const {
+  const auto written = metadata_.find(kCheckSumKey);
+  if (written == metadata_.end()) return;
+  Digest digest(metadata_);
+  std::vector<std::byte> buffer(kPiece);
+  for (const auto& [name, tensor] : tensors_) {
+    digest.AddTensor(name, tensor.dtype, tensor.shape);
+    for (uint64_t at = tensor.begin; at < tensor.end; at += kPiece) {
+      const auto piece = std::span(buffer).first(std::min<uint64_t>(kPiece, tensor.end - at));
+      ReadAt(data_start_ + at, piece);
+      digest.AddBytes(piece);
+    }
+  }
+  const std::string present = digest.Text();
+  if (present == written->second) return;
+  Fail("is damaged: its checksum is " + present + ", and " + written->second + " was written");
+}
+
 void SafetensorsFile::ReadExactly(std::string_view name, std::string_view dtype,
                                   std::span<std::byte> bytes) const {
   const Tensor* tensor = Find(name);
@@ -267,13 +342,14 @@ TensorToWrite::TensorToWrite(std::string name, std::vector<int64_t> shape,
                              std::span<const uint64_t> values)
     : name(std::move(name)), dtype("U64"), shape(std::move(shape)), bytes(std::as_bytes(values)) {}
 
-int64_t WriteSafetensors(const std::string& path,
-                         const std::map<std::string, std::string, std::less<>>& metadata,
+int64_t WriteSafetensors(const std::string& path, const Metadata& metadata,
                          std::vector<TensorToWrite> tensors) {
   // Widest elements first, so that every tensor is aligned.
   std::ranges::stable_sort(tensors, std::greater{},
                            [](const TensorToWrite& tensor) { return ElementSize(tensor.dtype); });
-  const std::string header = MakeHeader(metadata, tensors);
+  Metadata signed_metadata = metadata;
+  signed_metadata.insert_or_assign(std::string(kCheckSumKey), CheckSumOf(metadata, tensors));
+  const std::string header = MakeHeader(signed_metadata, tensors);
   const uint64_t length = header.size();
   AtomicFile file(path);
   file.Write(std::as_bytes(std::span(&length, 1)));

@@ -4,6 +4,10 @@
 //   N bytes   JSON: {"__metadata__": {"key": "text"}, "name": {"dtype": "F32", "shape": [2, 3],
 //             "data_offsets": [begin, end]}, ...}, padded with spaces
 //   the rest  the tensors, row-major and little-endian; offsets count from here, without gaps
+//
+// The format has no checksum. Files written here carry one in their metadata, normlab_crc32c: eight
+// hexadecimal digits, CRC-32C of the rest of the metadata and of every tensor's name, dtype, shape
+// and bytes, in the order of the names (SafetensorsFile::CheckSum).
 #ifndef NORMLAB_SERVER_TRAINER_TRAIN_SAFETENSORS_H_
 #define NORMLAB_SERVER_TRAINER_TRAIN_SAFETENSORS_H_
 
@@ -58,6 +62,10 @@ class SafetensorsFile {
   // An F64, F32, F16 or BF16 tensor as floats.
   void ReadConverted(std::string_view name, std::span<float> values) const;
 
+  // Reads the whole file, and refuses one that carries a checksum of something else: a bit turned
+  // over on the disk. Files of other programs carry none and pass.
+  void CheckSum() const;
+
  private:
   void ReadExactly(std::string_view name, std::string_view dtype, std::span<std::byte> bytes) const;
   void ReadAt(uint64_t offset, std::span<std::byte> bytes) const;
@@ -86,7 +94,8 @@ struct TensorToWrite {
 
 // Replaces `path` by a file with these tensors: written beside it with mode 0600, synced, renamed,
 // and the folder synced, so that a reader (also after a power cut) finds the old file or the new
-// one. Returns its size. Throws std::runtime_error; the old file is then untouched.
+// one. Adds normlab_crc32c to the metadata. Returns the file's size. Throws std::runtime_error; the
+// old file is then untouched.
 int64_t WriteSafetensors(const std::string& path,
                          const std::map<std::string, std::string, std::less<>>& metadata,
                          std::vector<TensorToWrite> tensors);

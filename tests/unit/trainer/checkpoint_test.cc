@@ -461,18 +461,26 @@ TEST_F(CheckpointTest, AnotherTextIsRefusedAndAMovedOneIsNot) {
   EXPECT_THAT(Refusal(settings_), HasSubstr("another text"));
 }
 
+std::string BytesOf(const std::string& path) {
+  std::ostringstream out;
+  out << std::ifstream(path).rdbuf();
+  return out.str();
+}
+
+// One bit in the middle, which is a number's: what a disk may do to a file, unseen by its layout.
+std::string WithABitTurned(std::string bytes) {
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
+  return bytes;
+}
+
 TEST_F(ResumeRefusalTest, ADamagedOrForeignFileIsPutAside) {
-  const auto bytes = [](const std::string& path) {
-    std::ostringstream out;
-    out << std::ifstream(path).rdbuf();
-    return out.str();
-  };
-  const std::string whole = bytes(FileOf(2));
+  const std::string whole = BytesOf(FileOf(2));
   const std::vector<float> values = {1};
   const std::pair<std::function<void()>, const char*> cases[] = {
       {[this] { std::filesystem::resize_file(FileOf(2), 100); }, "cut off"},
       {[&] { std::ofstream(FileOf(2)) << whole.substr(0, whole.size() - 1); }, "cut off"},
       {[&] { std::ofstream(FileOf(2)) << std::string(whole.size(), '\0'); }, "no safetensors file"},
+      {[&] { std::ofstream(FileOf(2)) << WithABitTurned(whole); }, "damaged: its checksum"},
       {[&] {
          WriteSafetensors(FileOf(2), {}, {{"x", {1}, values}});
        },
@@ -481,14 +489,14 @@ TEST_F(ResumeRefusalTest, ADamagedOrForeignFileIsPutAside) {
   for (const auto& [damage, message] : cases) {
     std::ofstream(FileOf(2)) << whole;
     damage();
-    const std::string damaged = bytes(FileOf(2));
+    const std::string damaged = BytesOf(FileOf(2));
     Recorder recorder;
     const Result result = Train(settings_, recorder);
     EXPECT_EQ(result.ending, Ending::kUnreadable);
     EXPECT_THAT(result.reason, AllOf(HasSubstr(message), HasSubstr("2.safetensors.unreadable")));
     EXPECT_TRUE(recorder.steps.empty());
     EXPECT_FALSE(std::filesystem::exists(FileOf(2)));
-    EXPECT_EQ(bytes(FileOf(2) + ".unreadable"), damaged);
+    EXPECT_EQ(BytesOf(FileOf(2) + ".unreadable"), damaged);
   }
   Recorder recorder;
   EXPECT_THAT(Train(settings_, recorder).reason,
@@ -497,6 +505,9 @@ TEST_F(ResumeRefusalTest, ADamagedOrForeignFileIsPutAside) {
 
 TEST_F(ResumeRefusalTest, DamagedWeightsToStartFromAreLeftWhereTheyAre) {
   settings_.init_file = std::exchange(settings_.resume_from, "");
+  const std::string whole = BytesOf(FileOf(2));
+  std::ofstream(FileOf(2)) << WithABitTurned(whole);
+  EXPECT_THAT(Refusal(settings_), HasSubstr("damaged: its checksum"));
   std::filesystem::resize_file(FileOf(2), 100);
   EXPECT_THAT(Refusal(settings_), HasSubstr("cut off"));
   EXPECT_TRUE(std::filesystem::exists(FileOf(2)));

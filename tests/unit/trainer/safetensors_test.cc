@@ -22,6 +22,7 @@
 namespace normlab::trainer {
 namespace {
 
+using testing::_;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -48,7 +49,7 @@ class SafetensorsTest : public testing::Test {
   // Why the file is not read.
   std::string Refusal() const {
     try {
-      const SafetensorsFile file(path_);
+      SafetensorsFile(path_).CheckSum();
     } catch (const std::runtime_error& error) {
       return error.what();
     }
@@ -72,7 +73,8 @@ TEST_F(SafetensorsTest, WhatIsWrittenIsRead) {
                                           {"w", {3}, words}});
   EXPECT_EQ(bytes, static_cast<int64_t>(std::filesystem::file_size(path_)));
   const SafetensorsFile file(path_);
-  EXPECT_THAT(file.metadata(), ElementsAre(Pair(odd, odd), Pair("step", "12")));
+  EXPECT_THAT(file.metadata(),
+              ElementsAre(Pair(odd, odd), Pair("normlab_crc32c", _), Pair("step", "12")));
   EXPECT_EQ(file.tensors().size(), 5u);
   EXPECT_THAT(file.Find("f")->shape, ElementsAre(2, 3));
   EXPECT_THAT(file.Find("scalar")->shape, ElementsAre());
@@ -232,23 +234,45 @@ TEST_F(SafetensorsTest, WhatIsNotTheJsonOfAHeaderIsRefused) {
   EXPECT_EQ(Refusal(), "accepted");
 }
 
-// Every prefix of a good file is refused, and no changed byte of the header does worse than that.
+// The sum was computed by another program, bit by bit, from what safetensors.h says.
+TEST_F(SafetensorsTest, TheChecksumIsOfEverythingTheFileSays) {
+  const std::vector<float> floats = {1, 2};
+  const std::vector<uint64_t> words = {7};
+  WriteSafetensors(path_, {{"k", "v"}}, {{"x", {2, 1}, floats}, {"w", {}, words}});
+  EXPECT_THAT(SafetensorsFile(path_).metadata(),
+              ElementsAre(Pair("k", "v"), Pair("normlab_crc32c", "ead07d8f")));
+  EXPECT_EQ(Refusal(), "accepted");
+}
+
+// Every prefix of a good file is refused, and every changed bit; but for one in the checksum's own
+// name, which makes a file without a checksum of it, whose other contents are whole.
 TEST_F(SafetensorsTest, NoDamageGoesUnnoticedOrCrashes) {
-  const std::vector<float> values = {1, 2, 3, 4};
-  WriteSafetensors(path_, {{"k", "v"}}, {{"x", {2, 2}, values}, {"y", {4}, values}});
+  const std::vector<float> values = {1, 2, 3, 4}, more = {5, 6, 7, 8};
+  WriteSafetensors(path_, {{"k", "v"}}, {{"x", {2, 2}, values}, {"y", {4}, more}});
   const std::string good = ReadBytes();
+  const size_t name = good.find("normlab_crc32c");
   for (size_t size = 0; size < good.size(); ++size) {
     WriteBytes(good.substr(0, size));
     EXPECT_NE(Refusal(), "accepted") << size;
   }
-  for (size_t i = 0; i < good.size() - 32; ++i) {
-    for (const char change : {'\x01', '\x10', '\x80', '\xFF'}) {
-      std::string bad = good;
-      bad[i] = static_cast<char>(bad[i] ^ change);
-      WriteBytes(bad);
-      Refusal();
-    }
+  for (size_t bit = 0; bit < 8 * good.size(); ++bit) {
+    if (bit / 8 >= name && bit / 8 < name + 14) continue;
+    std::string bad = good;
+    bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
+    WriteBytes(bad);
+    EXPECT_NE(Refusal(), "accepted") << "bit " << bit % 8 << " of byte " << bit / 8;
   }
+}
+
+TEST_F(SafetensorsTest, TensorsThatChangedPlacesAreNoticed) {
+  const std::vector<float> x = {1}, y = {2};
+  WriteSafetensors(path_, {}, {{"x", {1}, x}, {"y", {1}, y}});
+  std::string bytes = ReadBytes();
+  bytes[bytes.find("\"x\"") + 1] = 'z';
+  bytes[bytes.find("\"y\"") + 1] = 'x';
+  bytes[bytes.find("\"z\"") + 1] = 'y';
+  WriteBytes(bytes);
+  EXPECT_THAT(Refusal(), HasSubstr("is damaged: its checksum is"));
 }
 
 // --- Weights by name -----------------------------------------------------------------------------
