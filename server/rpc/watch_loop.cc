@@ -62,8 +62,11 @@ WatchLoop::Time WatchLoop::NextDeadline() {
   return rung_.empty() ? tick_ : std::min(round_, tick_);
 }
 
-bool WatchLoop::AwaitOperation() {
-  const auto wait = std::chrono::ceil<microseconds>(NextDeadline() - steady_clock::now());
+bool WatchLoop::AwaitDeadline() {
+  return AwaitOperation(std::chrono::ceil<microseconds>(NextDeadline() - steady_clock::now()));
+}
+
+bool WatchLoop::AwaitOperation(microseconds wait) {
   const gpr_timespec deadline =
       gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                    gpr_time_from_micros(std::max<int64_t>(0, wait.count()), GPR_TIMESPAN));
@@ -94,10 +97,15 @@ void WatchLoop::BeginRound() {
   }
   if (!rung.empty()) round_ = steady_clock::now() + limits_.round;
   if (tell_end) rung.assign(streams_.begin(), streams_.end());
+  // What one client is sent stands together, so that it wakes once for it.
+  std::ranges::stable_sort(rung, {}, &WatchStream::connection);
   for (const std::shared_ptr<WatchStream>& stream : rung) {
     if (tell_end) stream->End();
     stream->Turn();
     if (stream->gone()) streams_.erase(stream);
+    // Most writes have ended by now. Their ends are heard here, while what that takes is in the
+    // processor's caches, and not behind a thousand other writes.
+    if (stream->writing()) AwaitOperation(microseconds(0));
   }
 }
 
@@ -108,7 +116,7 @@ void WatchLoop::Tick(Time now) {
 }
 
 void WatchLoop::Loop() {
-  while (AwaitOperation()) {
+  while (AwaitDeadline()) {
     const auto now = steady_clock::now();
     if (now >= round_) BeginRound();
     if (now >= tick_) Tick(now);

@@ -3,9 +3,9 @@
 // A thousand watchers of a run have something to write after every commit. With the callback API
 // each write ends on another thread, and the two wake each other a thousand times; so these streams
 // alone have a completion queue of their own, and one thread that does everything for them but read
-// the database. Bells put streams on a list, and the thread goes through the list: a round. Rounds
-// begin no closer together than WatchLimits::round; what was published meanwhile goes together. The
-// same thread sends heartbeats and detaches readers that take nothing.
+// the database. Bells put streams on a list, and the thread goes through the list, connection by
+// connection: a round. Rounds begin no closer together than WatchLimits::round; what was published
+// meanwhile goes together. The same thread sends heartbeats and detaches readers that take nothing.
 #ifndef NORMLAB_SERVER_RPC_WATCH_LOOP_H_
 #define NORMLAB_SERVER_RPC_WATCH_LOOP_H_
 
@@ -64,8 +64,10 @@ class WatchLoop {
   void WakeUp() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void Loop();
-  // Waits for an operation to end and takes note of it. False when there will be no other.
-  bool AwaitOperation();
+  // Waits, at most so long, for an operation to end and takes note of it. False when there will be
+  // no other.
+  bool AwaitOperation(std::chrono::microseconds wait);
+  bool AwaitDeadline() ABSL_LOCKS_EXCLUDED(mutex_);
   Time NextDeadline() ABSL_LOCKS_EXCLUDED(mutex_);
   void BeginRound() ABSL_LOCKS_EXCLUDED(mutex_);
   void Tick(Time now);

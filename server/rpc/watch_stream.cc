@@ -64,6 +64,7 @@ void WatchStream::OnAccepted(bool ok) {
     return;
   }
   loop_.AcceptNext();
+  connection_ = context_.peer();
   last_write_ = steady_clock::now();
   api_.Post(
       [self = shared_from_this(), caller = CallerOf(context_)] { self->Hand(self->Open(caller)); });
@@ -195,7 +196,7 @@ void WatchStream::Tick(WatchLoop::Time now) {
 void WatchStream::Detach() {
   broken_ = true;
   outgoing_.clear();
-  api_.NoteStalled(context_.peer());
+  api_.NoteStalled(connection_);
   grpc_call_cancel_with_status(context_.c_call(), GRPC_STATUS_ABORTED, kStalled, nullptr);
 }
 

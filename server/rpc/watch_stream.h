@@ -42,6 +42,9 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   void End() { ending_ = true; }
   // Nothing will call this any more.
   bool gone() const { return gone_; }
+  bool writing() const { return writing_; }
+  // The client's address and port; empty before there is a call.
+  const std::string& connection() const { return connection_; }
 
  private:
   // What the pool hands over.
@@ -73,6 +76,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   app::Api& api_;
   WatchLoop& loop_;
   grpc::ServerContext context_;
+  std::string connection_;
   grpc::ByteBuffer request_;
   grpc::ServerAsyncWriter<grpc::ByteBuffer> writer_{&context_};
   Operation accepted_{this, &WatchStream::OnAccepted}, written_{this, &WatchStream::OnWritten},

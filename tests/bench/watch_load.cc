@@ -8,6 +8,8 @@
 // on also the processor time of the server (--server-pid) and of this process. Readers that open a
 // stream and take nothing from it can be added (--stalled, half of them gRPC). Prints one line of
 // JSON; tests/bench/watch_load.py starts the server and reads it.
+#include <google/protobuf/arena.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -77,9 +79,10 @@ class Ledger {
     tally_.latencies_ms.push_back(static_cast<float>(nanos / 1e6));
   }
   void CountMessage() { ++tally_.messages; }
+  void Fault(const std::string& fault) { tally_.faults.push_back(fault); }
   void End(const std::string& fault) {
     tally_.lost += options_.steps - last_;
-    if (!fault.empty()) tally_.faults.push_back(fault);
+    if (!fault.empty()) Fault(fault);
     ++tally_.ended;
   }
 
@@ -89,8 +92,9 @@ class Ledger {
   int64_t last_ = 0;
 };
 
-std::unique_ptr<v1::RunService::Stub> Connect(const Options& options, int count,
-                                              std::vector<std::shared_ptr<grpc::Channel>>& all) {
+using Channels = std::vector<std::shared_ptr<grpc::Channel>>;
+
+const std::shared_ptr<grpc::Channel>& Connect(const Options& options, int count, Channels& all) {
   if (static_cast<int>(all.size()) < options.connections) {
     grpc::ChannelArguments arguments;
     // Else all channels to one address share a connection.
@@ -98,38 +102,67 @@ std::unique_ptr<v1::RunService::Stub> Connect(const Options& options, int count,
     all.push_back(
         grpc::CreateCustomChannel(options.grpc, grpc::InsecureChannelCredentials(), arguments));
   }
-  return v1::RunService::NewStub(all[static_cast<size_t>(count) % all.size()]);
+  return all[static_cast<size_t>(count) % all.size()];
 }
+
+// Where one thread's readers decode a message each after the other. On the two cores that the load
+// shares with the server, making and freeing each message's parts would be a good part of it.
+class Scratch {
+ public:
+  const v1::WatchRunsResponse* Decode(grpc::ByteBuffer& bytes) {
+    arena_.Reset();
+    auto* message = google::protobuf::Arena::CreateMessage<v1::WatchRunsResponse>(&arena_);
+    grpc::ProtoBufferReader reader(&bytes);
+    return message->ParseFromZeroCopyStream(&reader) ? message : nullptr;
+  }
+
+ private:
+  std::array<char, 65536> block_;
+  google::protobuf::Arena arena_{block_.data(), block_.size()};
+};
 
 // A gRPC watcher: one operation after the other, each ending with a call of Proceed.
 class GrpcWatcher {
  public:
-  GrpcWatcher(const Options& options, std::unique_ptr<v1::RunService::Stub> stub,
-              grpc::CompletionQueue& queue, Tally& tally)
-      : stub_(std::move(stub)), ledger_(options, tally) {
+  GrpcWatcher(const Options& options, const std::shared_ptr<grpc::Channel>& channel,
+              grpc::CompletionQueue& queue, Scratch& scratch, Tally& tally)
+      : stub_(channel), scratch_(scratch), ledger_(options, tally) {
     context_.AddMetadata("authorization", "Bearer " + options.token);
     v1::WatchRunsRequest request;
     request.add_runs(options.run);
-    reader_ = stub_->AsyncWatchRuns(&context_, request, &queue, this);
+    const grpc::Slice bytes(request.SerializeAsString());
+    request_ = grpc::ByteBuffer(&bytes, 1);
+    call_ = stub_.PrepareCall(&context_, "/normlab.v1.RunService/WatchRuns", &queue);
+    call_->StartCall(this);
   }
 
   void Proceed(bool ok) {
-    if (finishing_) return ledger_.End(status_.ok() ? "" : "gRPC: " + status_.error_message());
-    if (!ok) {
-      finishing_ = true;
-      return reader_->Finish(&status_, this);
+    if (stage_ == Stage::kFinishing) {
+      return ledger_.End(status_.ok() ? "" : "gRPC: " + status_.error_message());
     }
-    if (std::exchange(started_, true)) Take();
-    reader_->Read(&message_, this);
+    if (!ok) {
+      stage_ = Stage::kFinishing;
+      return call_->Finish(&status_, this);
+    }
+    if (stage_ == Stage::kStarting) {
+      stage_ = Stage::kAsking;
+      return call_->WriteLast(request_, grpc::WriteOptions(), this);
+    }
+    if (std::exchange(stage_, Stage::kReading) == Stage::kReading) Take();
+    call_->Read(&bytes_, this);
   }
   void Cancel() { context_.TryCancel(); }
 
  private:
+  enum class Stage { kStarting, kAsking, kReading, kFinishing };
+
   void Take() {
     ledger_.CountMessage();
-    if (!message_.has_points()) return;
+    const v1::WatchRunsResponse* message = scratch_.Decode(bytes_);
+    if (message == nullptr) return ledger_.Fault("gRPC: a message cannot be read");
+    if (!message->has_points()) return;
     const int64_t now = NowNanos();
-    for (const v1::Column& column : message_.points().columns()) {
+    for (const v1::Column& column : message->points().columns()) {
       if (column.name() != "loss") continue;
       for (int i = 0; i < column.steps_size(); ++i) {
         ledger_.See(column.steps(i), column.values(i), now);
@@ -137,12 +170,13 @@ class GrpcWatcher {
     }
   }
 
-  const std::unique_ptr<v1::RunService::Stub> stub_;
+  grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer> stub_;
   grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientAsyncReader<v1::WatchRunsResponse>> reader_;
-  v1::WatchRunsResponse message_;
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> call_;
+  grpc::ByteBuffer request_, bytes_;
   grpc::Status status_;
-  bool started_ = false, finishing_ = false;
+  Stage stage_ = Stage::kStarting;
+  Scratch& scratch_;
   Ledger ledger_;
 };
 
@@ -232,8 +266,8 @@ class Crowd {
  public:
   explicit Crowd(const Options& options) : options_(options) {
     for (int i = 0; i < options.watchers; ++i) {
-      watchers_.push_back(
-          std::make_unique<GrpcWatcher>(options, Connect(options, i, channels_), queue_, grpc_));
+      watchers_.push_back(std::make_unique<GrpcWatcher>(options, Connect(options, i, channels_),
+                                                        queue_, scratch_, grpc_));
     }
     const size_t colon = options.http.rfind(':');
     tcp::resolver resolver(io_);
@@ -277,8 +311,8 @@ class Crowd {
       request.add_runs(options_.run);
       stalled_contexts_.push_back(std::make_unique<grpc::ClientContext>());
       stalled_contexts_.back()->AddMetadata("authorization", "Bearer " + options_.token);
-      stalled_.push_back(
-          Connect(options_, number, channels_)->WatchRuns(stalled_contexts_.back().get(), request));
+      stalled_.push_back(v1::RunService::NewStub(Connect(options_, number, channels_))
+                             ->WatchRuns(stalled_contexts_.back().get(), request));
     } else {
       stalled_streams_.push_back(std::make_unique<EventWatcher>(options_, io_, server_, ignored_));
     }
@@ -286,8 +320,9 @@ class Crowd {
 
   const Options& options_;
   Tally grpc_, http_, ignored_;
-  std::vector<std::shared_ptr<grpc::Channel>> channels_;
+  Channels channels_;
   grpc::CompletionQueue queue_;
+  Scratch scratch_;  // of the thread that serves the queue
   std::vector<std::unique_ptr<GrpcWatcher>> watchers_;
   std::vector<std::unique_ptr<grpc::ClientContext>> stalled_contexts_;
   std::vector<std::unique_ptr<grpc::ClientReader<v1::WatchRunsResponse>>> stalled_;

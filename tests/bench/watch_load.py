@@ -151,7 +151,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", type=pathlib.Path, required=True)
     parser.add_argument("--seconds", type=int, default=20)
-    parser.add_argument("--rounds", type=int, default=5, help="of the step times; 0: none")
+    parser.add_argument("--rounds", type=int, default=15, help="of the step times; 0: none")
     parser.add_argument("--watchers", type=int, default=1000)
     parser.add_argument("--connections", type=int, default=100)
     parser.add_argument("--streams", type=int, default=500)
