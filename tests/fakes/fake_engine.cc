@@ -45,7 +45,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <limits>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -58,6 +57,7 @@
 #include "server/trainer/model/memory_budget.h"
 #include "server/trainer/train/checkpoint_schedule.h"
 #include "server/trainer/trainer.h"
+#include "tests/non_finite.h"
 
 namespace normlab::trainer {
 namespace {
@@ -92,9 +92,6 @@ constexpr char kTorchOutOfMemory[] =
     "CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 139.81 GiB of "
     "which 1.25 GiB is free. Process 4711 has 135.00 GiB memory in use. Including non-PyTorch "
     "memory, this process has 3.56 GiB memory in use.";
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double WallMilliseconds() {
   using Milliseconds = std::chrono::duration<double, std::milli>;

@@ -1,6 +1,5 @@
 #include "server/app/early_stopper.h"
 
-#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +11,7 @@
 #include "server/storage/experiments.h"
 #include "server/storage/run_deletion.h"
 #include "tests/fakes/stored_runs.h"
+#include "tests/non_finite.h"
 
 namespace normlab::app {
 namespace {
@@ -20,8 +20,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // Runs of one sweep in a real store; the test says what points come in.
 class EarlyStopperTest : public ::testing::Test {

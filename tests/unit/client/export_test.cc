@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "client/program.h"
+#include "tests/non_finite.h"
 #include "tests/unit/client/fake_server.h"
 
 namespace normlab::client {
@@ -21,8 +22,6 @@ using normlab::v1::Column;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr char kId[] = "01J0000000AAAAAAAAAAAAAAAA";
 
 class ExportTest : public testing::Test {
@@ -71,7 +70,7 @@ class ExportTest : public testing::Test {
 };
 
 TEST_F(ExportTest, FourKindsOfNotAFiniteNumberAreFourDifferentCells) {
-  AddColumn("loss", {1, 2, 3}, {kNan, kInf, -kInf});
+  AddColumn("loss", {1, 2, 3}, {kNan, kInfinity, -kInfinity});
   AddColumn("extra", {4}, {1});
   ASSERT_EQ(Normlab({"export", kId}), 0) << err_;
   EXPECT_EQ(out_,

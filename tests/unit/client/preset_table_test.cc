@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "client/preset_picture.h"
 #include "client/preset_table_report.h"
+#include "tests/non_finite.h"
 
 namespace normlab::client {
 namespace {
@@ -18,8 +18,6 @@ using normlab::v1::PresetTable;
 using normlab::v1::Run;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Experiment {
   Preset preset;

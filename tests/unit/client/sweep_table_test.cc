@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <string>
 
 #include "client/preset_table_report.h"
@@ -12,6 +11,7 @@
 #include "server/domain/settings.h"
 #include "server/domain/spec.h"
 #include "server/domain/sweep.h"
+#include "tests/non_finite.h"
 
 namespace normlab::client {
 namespace {
@@ -23,8 +23,6 @@ using normlab::v1::Sweep;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 void AddAxis(Sweep& sweep, const std::string& setting, const std::vector<std::string>& values) {
   auto* axis = sweep.add_axes();

@@ -2,19 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <random>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/non_finite.h"
 
 namespace normlab::domain {
 namespace {
 
 using ::testing::ElementsAre;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 Block BlockOf(const std::vector<double>& values, int64_t first_step = 1) {
   Block block;

@@ -1,15 +1,12 @@
 #include "server/domain/early_stop.h"
 
 #include <cmath>
-#include <limits>
 
 #include "gtest/gtest.h"
+#include "tests/non_finite.h"
 
 namespace normlab::domain {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 v1::EarlyStop Rule(double quantile, int32_t minimum_peers = 0) {
   v1::EarlyStop rule;

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "server/domain/settings.h"
 #include "server/domain/spec.h"
+#include "tests/unit/domain/specs.h"
 
 namespace normlab::domain {
 namespace {
@@ -17,17 +18,6 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::IsEmpty;
-
-constexpr MachineLimits kMachine = {2, int64_t{8} << 30};
-
-v1::RunSpec Spec(std::initializer_list<std::pair<const char*, const char*>> settings) {
-  v1::RunSpec spec;
-  for (const auto& [name, value] : settings) {
-    const absl::Status status = SetFromText(spec, name, value);
-    EXPECT_TRUE(status.ok()) << status;
-  }
-  return spec;
-}
 
 TEST(PresetsTest, TheArticleHasItsThreeRunsWithTheirWarmups) {
   const v1::Preset* article = FindPreset("article");

@@ -3,6 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/domain/settings.h"
+#include "tests/unit/domain/specs.h"
 
 namespace normlab::domain {
 namespace {
@@ -12,17 +13,6 @@ using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-constexpr MachineLimits kMachine = {2, int64_t{8} << 30};
-
-v1::RunSpec Spec(std::initializer_list<std::pair<const char*, const char*>> settings) {
-  v1::RunSpec spec;
-  for (const auto& [name, value] : settings) {
-    const absl::Status status = SetFromText(spec, name, value);
-    EXPECT_TRUE(status.ok()) << status;
-  }
-  return spec;
-}
 
 TEST(SpecTest, NothingGivenIsTheArticlesPreNormRun) {
   const v1::RunSpec spec = EffectiveSpec({});

@@ -4,16 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "server/export/number_text.h"
 #include "server/export/points_json.h"
+#include "tests/non_finite.h"
 
 namespace normlab::exporter {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 std::string Csv(const std::vector<Curve>& curves, const CsvOptions& options = {}) {
   std::string text;
@@ -64,7 +61,7 @@ TEST(CsvTest, OtherSeriesFollowAndMissingStepsAreEmptyCells) {
 }
 
 TEST(CsvTest, NonFiniteValuesAreWords) {
-  const Curve curve = {"01", "a", "", {{"loss", {1, 2, 3}, {kNan, kInf, -kInf}}}};
+  const Curve curve = {"01", "a", "", {{"loss", {1, 2, 3}, {kNan, kInfinity, -kInfinity}}}};
   EXPECT_EQ(Csv({curve}, {.main_series_only = true}),
             "run,step,loss,gradient_norm,learning_rate\n"
             "a,1,NaN,,\na,2,Infinity,,\na,3,-Infinity,,\n");
@@ -76,7 +73,7 @@ TEST(CsvTest, RowsAreWrittenAsTheirPointsArrive) {
                 [&text](std::string_view piece) { text += piece; });
   csv.Write({"01", "a"}, 1, {{"extra, quoted", {2}, {5}}, {"loss", {1, 2}, {kNan, 4}}});
   csv.Write({"01", "a"}, 1, {});
-  csv.Write({"01", "a"}, 2, {{"loss", {2}, {-kInf}}, {"not a column", {2}, {1}}});
+  csv.Write({"01", "a"}, 2, {{"loss", {2}, {-kInfinity}}, {"not a column", {2}, {1}}});
   csv.Flush();
   EXPECT_EQ(text,
             "run,run_id,attempt,step,loss,gradient_norm,learning_rate,\"extra, quoted\"\n"
@@ -132,7 +129,7 @@ TEST(NumberTextTest, ShortTextIsForPeople) {
 
 TEST(PointsJsonTest, IsExactlyTheDocumentedEncoding) {
   const std::vector<Series> series = {
-      {"loss", {7, 8}, {4.1, kNan}}, {"empty", {}, {}}, {"gradient_norm", {7}, {-kInf}}};
+      {"loss", {7, 8}, {4.1, kNan}}, {"empty", {}, {}}, {"gradient_norm", {7}, {-kInfinity}}};
   EXPECT_EQ(PointsJson("01J", 2, series),
             "{\"run\":\"01J\",\"attempt\":2,\"columns\":{\"loss\":{\"steps\":[7,8],"
             "\"values\":[4.1,\"NaN\"]},\"gradient_norm\":{\"steps\":[7],"

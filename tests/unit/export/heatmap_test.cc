@@ -5,17 +5,16 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <limits>
 #include <string>
 #include <vector>
+
+#include "tests/non_finite.h"
 
 namespace normlab::exporter {
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 size_t Count(const std::string& text, const std::string& part) {
   size_t count = 0;

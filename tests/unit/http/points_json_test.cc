@@ -2,19 +2,16 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "server/http/event_text.h"
+#include "tests/non_finite.h"
 
 namespace normlab::http {
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 void Fill(v1::Column& column, const std::string& name,
           const std::vector<std::pair<int64_t, double>>& points) {
@@ -38,7 +35,7 @@ TEST(PointsJson, EachSeriesHasItsOwnSteps) {
   v1::Points points;
   points.set_run("01J8ZQ");
   points.set_attempt(2);
-  Fill(*points.add_columns(), "loss", {{7, 4.1}, {8, kNaN}});
+  Fill(*points.add_columns(), "loss", {{7, 4.1}, {8, kNan}});
   Fill(*points.add_columns(), "block/3/gradient_norm", {{10, 0.5}});
   EXPECT_EQ(PointsJson(points), R"({"run":"01J8ZQ","attempt":2,"columns":{)"
                                 R"("loss":{"steps":[7,8],"values":[4.1,"NaN"]},)"
@@ -66,7 +63,7 @@ TEST(PointsJson, NumbersAreTheShortestThatReadBack) {
 }
 
 TEST(PointsJson, NonFiniteValuesAreStrings) {
-  EXPECT_EQ(PointsJson(OneColumn("x", {{1, kNaN}, {2, -kNaN}, {3, kInfinity}, {4, -kInfinity}})),
+  EXPECT_EQ(PointsJson(OneColumn("x", {{1, kNan}, {2, -kNan}, {3, kInfinity}, {4, -kInfinity}})),
             R"({"run":"R","attempt":1,"columns":{"x":{"steps":[1,2,3,4],)"
             R"("values":["NaN","NaN","Infinity","-Infinity"]}}})");
 }
@@ -82,7 +79,7 @@ TEST(SeriesJson, SaysHowMuchWasLeftOut) {
   v1::ReadSeriesResponse series;
   series.set_run("R");
   v1::SeriesColumn& loss = *series.add_columns();
-  Fill(*loss.mutable_column(), "loss", {{7, 4.1}, {8, kNaN}});
+  Fill(*loss.mutable_column(), "loss", {{7, 4.1}, {8, kNan}});
   loss.set_total_points(1000000);
   loss.set_non_finite_points(1);
   loss.set_first_non_finite_step(8);

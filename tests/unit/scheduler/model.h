@@ -4,7 +4,6 @@
 #define NORMLAB_TESTS_UNIT_SCHEDULER_MODEL_H_
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,10 +13,9 @@
 #include <vector>
 
 #include "server/scheduler/snapshot.h"
+#include "tests/non_finite.h"
 
 namespace normlab::scheduler::model {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Outcome {
   std::vector<std::pair<std::string, std::vector<std::string>>> start;  // run, devices

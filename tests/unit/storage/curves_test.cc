@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <random>
 
@@ -10,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "server/storage/history.h"
 #include "tests/fakes/stored_runs.h"
+#include "tests/non_finite.h"
 
 namespace normlab::storage {
 namespace {
@@ -18,9 +18,6 @@ using fakes::SeriesRecord;
 using fakes::StepRecord;
 using fakes::StoredRuns;
 using ::testing::ElementsAre;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 using Points = std::vector<domain::Point>;
 

@@ -1,7 +1,6 @@
 #include "server/storage/levels.h"
 
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <random>
 
@@ -9,6 +8,7 @@
 #include "server/storage/curves.h"
 #include "server/storage/migrations.h"
 #include "tests/fakes/stored_runs.h"
+#include "tests/non_finite.h"
 
 namespace normlab::storage {
 namespace {
@@ -16,9 +16,6 @@ namespace {
 using fakes::SeriesRecord;
 using fakes::StepRecord;
 using fakes::StoredRuns;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // What the database should hold of one series, kept the slow way.
 struct Model {

@@ -2,7 +2,6 @@
 #include "server/storage/lineage.h"
 
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "server/storage/curves.h"
 #include "tests/fakes/stored_runs.h"
+#include "tests/non_finite.h"
 
 namespace normlab::storage {
 namespace {
@@ -20,9 +20,6 @@ using fakes::StepRecord;
 using fakes::StoredRuns;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class LineageTest : public ::testing::Test {
  protected:

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "server/storage/experiments.h"
 #include "server/storage/run_description.h"
 #include "tests/fakes/stored_runs.h"
+#include "tests/non_finite.h"
 
 namespace normlab::storage {
 namespace {
@@ -29,9 +29,6 @@ using google::protobuf::util::TimeUtil;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // --- the evaluator: what docs/filters.md says, for one run ---
 

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <fstream>
-#include <limits>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -12,6 +11,7 @@
 #include "server/storage/lineage.h"
 #include "server/storage/migrations.h"
 #include "tests/fakes/stored_runs.h"
+#include "tests/non_finite.h"
 
 namespace normlab::storage {
 namespace {
@@ -23,9 +23,6 @@ using fakes::StepRecord;
 using fakes::StoredRuns;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<fakes::NamedCurve> Curves(StoredRuns& runs, const std::string& run,
                                       StepRange range = {}) {

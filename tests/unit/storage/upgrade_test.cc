@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <csignal>
-#include <limits>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -18,6 +17,7 @@
 #include "server/storage/run_control.h"
 #include "server/storage/store_check.h"
 #include "tests/fakes/stored_runs.h"
+#include "tests/non_finite.h"
 
 namespace normlab::storage {
 namespace {
@@ -27,7 +27,6 @@ using fakes::StepRecord;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int64_t kFirstRunning = 4;  // attempts in the fixtures that go on: by schema
 constexpr int64_t kSecondRunning = 5;
 constexpr int kTeamSchema = 6;    // the first with classes, dependencies, limits and an audit
