@@ -27,6 +27,7 @@ function(normlab_proto_library name)
     list(APPEND sources ${outputs})
   endforeach()
   add_library(${name} STATIC ${sources})
+  normlab_files_apart(${name})
   target_include_directories(${name} SYSTEM PUBLIC ${out})
   # An eighth of the build with AddressSanitizer, to look for faults of protoc's.
   if(NORMLAB_SANITIZE MATCHES "address" AND NOT NORMLAB_FUZZ)

@@ -278,7 +278,7 @@ TEST_F(PermissionsTest, TheTableHasEveryMethodAndNoOther) {
   EXPECT_EQ(listed, Methods());
 }
 
-struct Caller {
+struct Asker {
   std::string what;
   std::string token;
   std::set<Who> may;
@@ -291,7 +291,7 @@ TEST_F(PermissionsTest, EveryMethodLetsInWhomItShould) {
     // New ones for each: a call may take runs, users and tokens away.
     const std::string suffix = std::to_string(++number);
     const std::string mine = Add("mine" + suffix, "member");
-    const std::vector<Caller> callers = {
+    const std::vector<Asker> callers = {
         {"nobody", "", {Who::kAnybody}},
         {"a viewer", Add("viewer" + suffix, "viewer"), {Who::kAnybody, Who::kEverybody}},
         {"another member",
@@ -303,7 +303,7 @@ TEST_F(PermissionsTest, EveryMethodLetsInWhomItShould) {
         {"an admin",
          Add("admin" + suffix, "admin"),
          {Who::kAnybody, Who::kEverybody, Who::kMembers, Who::kOwner, Who::kSelf, Who::kAdmins}}};
-    for (const Caller& caller : callers) {
+    for (const Asker& caller : callers) {
       SCOPED_TRACE(method + " by " + caller.what);
       const Subject subject = SubjectOf("mine" + suffix);
       const grpc::Status status = Call(method, *rule.request(subject), caller.token);

@@ -6,8 +6,8 @@
 namespace normlab::rpc {
 namespace {
 
-using testing::ElementsAre;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
 
 worker::v1::RecordBatch Batch(uint64_t first, const std::vector<std::string>& records) {
   worker::v1::RecordBatch batch;

@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/unit/scheduler/snapshots.h"
 
 namespace normlab::scheduler {
 namespace {
@@ -10,7 +11,6 @@ using std::chrono::seconds;
 using ::testing::HasSubstr;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-constexpr int64_t kGiB = int64_t{1} << 30;
 
 class DeviceBoardTest : public ::testing::Test {
  protected:
