@@ -102,7 +102,7 @@ function(normlab_test name)
     set(arg_LABELS unit)  # an empty value would take the next word for itself
   endif()
   if(NORMLAB_SANITIZE)
-    add_test(NAME ${name} COMMAND ${NORMLAB_TEST_LAUNCHER} $<TARGET_FILE:${name}> --gtest_brief=1)
+    add_test(NAME ${name} COMMAND ${NORMLAB_TEST_LAUNCHER} $<TARGET_FILE:${name}>)
     set_tests_properties(${name} PROPERTIES TIMEOUT 900 LABELS "${arg_LABELS}")
     normlab_sanitized(${name})
     return()

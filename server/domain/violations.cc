@@ -27,7 +27,9 @@ absl::Status InvalidFields(const std::vector<FieldViolation>& violations) {
     added->set_description(violation.description);
   }
   absl::Status status = absl::InvalidArgumentError(message);
-  status.SetPayload(kTypeUrl, absl::Cord(details.SerializeAsString()));
+  // From a view: of Cord's constructor from a string, which is a template, clang from 18 on looks for
+  // another name than GCC has given it in Debian's library.
+  status.SetPayload(kTypeUrl, absl::Cord(absl::string_view(details.SerializeAsString())));
   return status;
 }
 
