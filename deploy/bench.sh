@@ -8,7 +8,7 @@ usage() {
   cat <<'END'
 bash deploy/bench.sh [--rounds N] [--only WORD]
 
-Sets up, builds, and measures one thing after another, about 25 minutes in all on two cores. The
+Sets up, builds, and measures one thing after another, about 35 minutes in all on two cores. The
 machine should have nothing else to do. At the end it names every bound that was missed, and its
 exit code is 1 when there is one.
 
