@@ -26,8 +26,8 @@ def changed(report, *path, to):
 
 class Crowd(unittest.TestCase):
     def test_a_good_one_has_no_faults(self):
-        self.assertEqual(watch_load.faults_of(CROWD), [])
-        self.assertEqual(watch_load.faults_of(CROWD, CROWD), [])
+        self.assertEqual(watch_load.faults_of([CROWD]), [])
+        self.assertEqual(watch_load.faults_of([CROWD], [CROWD]), [])
 
     def test_each_number_has_its_bound(self):
         for path, value, word in (
@@ -38,23 +38,29 @@ class Crowd(unittest.TestCase):
                 (("grpc", "faulty"), 1, "1 watchers broken"),
                 (("grpc", "points"), 1000, "1000 points seen and not 1001"),
                 (("http", "points"), 1002, "1002 points")):
-            faults = watch_load.faults_of(changed(CROWD, *path, to=value))
+            faults = watch_load.faults_of([changed(CROWD, *path, to=value)])
             self.assertEqual(len(faults), 1, (path, faults))
             self.assertIn(word, faults[0])
 
+    def test_times_are_medians_of_the_turns_and_what_was_lost_counts_in_each(self):
+        slow, lossy = changed(CROWD, "grpc", "p99_ms", to=300), changed(CROWD, "http", "lost", to=1)
+        self.assertEqual(watch_load.faults_of([CROWD, slow, CROWD]), [])
+        self.assertIn("p99 300.0", watch_load.faults_of([slow, CROWD, slow])[0])
+        self.assertIn("1 points lost", watch_load.faults_of([CROWD, lossy, CROWD])[0])
+
     def test_watchers_that_saw_nothing_at_all_are_missed(self):
         nothing = dict.fromkeys(FACE, 0)
-        self.assertIn("0 points seen", watch_load.faults_of(changed(CROWD, "http", to=nothing))[0])
+        self.assertIn("0 points seen", watch_load.faults_of([changed(CROWD, "http", to=nothing)])[0])
 
     def test_a_face_without_watchers_has_no_bounds(self):
         report = changed(CROWD, "http", to=dict.fromkeys(FACE, 0))
-        self.assertEqual(watch_load.faults_of(changed(report, "wanted", "http", to=0)), [])
+        self.assertEqual(watch_load.faults_of([changed(report, "wanted", "http", to=0)]), [])
 
     def test_stalled_readers_are_measured_by_the_crowd_without_them(self):
         beside = changed(CROWD, "grpc", "median_ms", to=14)
-        self.assertEqual(watch_load.faults_of(beside, CROWD), [])
+        self.assertEqual(watch_load.faults_of([beside], [CROWD]), [])
         beside = changed(CROWD, "grpc", "median_ms", to=16)
-        self.assertIn("at most 15.0", watch_load.faults_of(beside, CROWD)[0])
+        self.assertIn("at most 15.0", watch_load.faults_of([beside], [CROWD])[0])
 
 
 def load(**changes):

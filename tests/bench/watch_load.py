@@ -1,11 +1,12 @@
 """How long a point takes from its trainer to each of many watchers, and what watchers cost a run.
 
-    python watch_load.py --bin build/release/bin [--seconds N] [--rounds N]
+    python watch_load.py --bin build/release/bin [--seconds N] [--crowds N] [--rounds N]
 
 Starts real servers on loopback: with the scripted trainer at 50 steps a second for the crowd of
 watchers (watch_load.cc), with the real one for the step time with and without watchers. With
---stalled N the crowd watches twice, the second time beside N readers that take nothing. Exits with
-1 when a target is missed.
+--stalled N a second crowd watches beside N readers that take nothing, and the two take turns. Times
+are medians over a crowd's turns, since a machine may be a third slower minutes later; what was lost
+or doubled, and memory, counts in each. Exits with 1 when a target is missed.
 """
 
 import argparse
@@ -89,22 +90,51 @@ def unseen(report):
     return wrong
 
 
-def faults_of(report, alone=None):
-    """What is wrong with a crowd. `alone` is the report of one without stalled readers, by which
-    the median is then measured."""
-    wrong = unseen(report)
-    for face in (face for face, wanted in report["wanted"].items() if wanted):
-        part = report[face]
-        most = MOST_MEDIAN if alone is None else STALLED_COST * alone[face]["median_ms"]
-        if part["median_ms"] >= most:
-            wrong.append(f"{face}: median {part['median_ms']:.1f} ms of at most {most:.1f}")
-        if part["p99_ms"] >= MOST_P99:
-            wrong.append(f"{face}: p99 {part['p99_ms']:.1f} ms of at most {MOST_P99}")
-    if report["server_mib"] >= MOST_MIB:
-        wrong.append(f"server: {report['server_mib']:.0f} MiB of at most {MOST_MIB}")
-    if report["slow_reads"]:
-        wrong.append(f"{report['slow_reads']:.0f} reads of the database took more than a second")
+def typical(reports, face, figure):
+    """The median over the turns of a crowd."""
+    return statistics.median(report[face][figure] for report in reports)
+
+
+def faults_of(reports, alone=None):
+    """What is wrong with the turns of a crowd. `alone` are the reports of one without stalled
+    readers, by which the median is then measured."""
+    wrong = []
+    for face in (face for face, wanted in reports[0]["wanted"].items() if wanted):
+        most = MOST_MEDIAN if alone is None else STALLED_COST * typical(alone, face, "median_ms")
+        median, p99 = (typical(reports, face, figure) for figure in ("median_ms", "p99_ms"))
+        if median >= most:
+            wrong.append(f"{face}: median {median:.1f} ms of at most {most:.1f}")
+        if p99 >= MOST_P99:
+            wrong.append(f"{face}: p99 {p99:.1f} ms of at most {MOST_P99}")
+    for report in reports:
+        wrong += unseen(report)
+        if report["server_mib"] >= MOST_MIB:
+            wrong.append(f"server: {report['server_mib']:.0f} MiB of at most {MOST_MIB}")
+        if report["slow_reads"]:
+            wrong.append(f"{report['slow_reads']:.0f} reads of the database took more than a second")
     return wrong
+
+
+def take_turns(harness, arguments, folder):
+    """(alone, beside): the reports of either crowd, each printed as it comes."""
+    alone, beside = [], []
+    for turn in range(arguments.crowds):
+        crowds = [(alone, 0)]
+        if arguments.stalled > 0:
+            crowds.append((beside, arguments.stalled))
+        for reports, stalled in crowds if turn % 2 == 0 else reversed(crowds):
+            print(f"\nturn {turn + 1} of {arguments.crowds}" +
+                  (f", beside {stalled} readers that take nothing" if stalled else ""))
+            reports.append(crowd(harness, arguments, folder / f"{turn}-{stalled}", stalled))
+            print_crowd(reports[-1])
+            sys.stdout.flush()
+    return alone, beside
+
+
+def print_medians(name, reports):
+    figures = [f"{face} {typical(reports, face, 'median_ms'):.1f} / "
+               f"{typical(reports, face, 'p99_ms'):.1f} ms" for face in ("grpc", "http")]
+    print(f"{name}, medians over {len(reports)} turns of median / p99: {', '.join(figures)}")
 
 
 def median_step(harness, server, name, watchers):
@@ -151,6 +181,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", type=pathlib.Path, required=True)
     parser.add_argument("--seconds", type=int, default=20)
+    parser.add_argument("--crowds", type=int, default=3, help="turns of each crowd")
     parser.add_argument("--rounds", type=int, default=15, help="of the step times; 0: none")
     parser.add_argument("--watchers", type=int, default=1000)
     parser.add_argument("--connections", type=int, default=100)
@@ -162,14 +193,13 @@ def main():
     harness = load_harness(arguments.bin.resolve())
     with tempfile.TemporaryDirectory(prefix="normlab-streams-") as name:
         folder = pathlib.Path(name)
-        alone = crowd(harness, arguments, folder / "crowd", stalled=0)
-        print_crowd(alone)
+        alone, beside = take_turns(harness, arguments, folder)
+        print()
+        print_medians("alone", alone)
         wrong = faults_of(alone)
-        if arguments.stalled > 0:
-            beside = crowd(harness, arguments, folder / "beside", arguments.stalled)
-            print(f"\nbeside {arguments.stalled} readers that take nothing (median at most "
-                  f"{STALLED_COST} times that without them)")
-            print_crowd(beside)
+        if beside:
+            print_medians(f"beside the {arguments.stalled} (median at most {STALLED_COST} times that)",
+                          beside)
             wrong += [f"beside stalled readers: {fault}" for fault in faults_of(beside, alone)]
         if arguments.rounds > 0:
             without, watched = step_times(harness, arguments, folder)
