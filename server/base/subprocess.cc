@@ -12,13 +12,12 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "server/base/files.h"
 
 namespace normlab {
 namespace {
@@ -79,11 +78,9 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-// Empty when it cannot be read; files of /proc have no size to ask for.
-std::string ReadProc(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+// Empty when it cannot be read: also of a process that ends between opening and reading, at which a
+// stream's iterators would throw.
+std::string ReadProc(const std::filesystem::path& path) { return ReadFile(path).value_or(""); }
 
 // Field 22 of /proc/PID/stat. The second field, the program's name in parentheses, may hold spaces
 // and parentheses itself, so counting begins after the last one.

@@ -8,8 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 namespace normlab {
 namespace {
@@ -143,6 +145,30 @@ TEST(ProcessTest, FoundByAnEntryOfItsEnvironment) {
   kill(shell.pid(), SIGKILL);
   shell.Wait();
   EXPECT_THAT(FindByEnvironment(marker), testing::IsEmpty());
+}
+
+// Between the opening of its file in /proc and the reading a process may end and be waited for:
+// then it is gone, and nobody is told of a failed read.
+TEST(IdentityTest, AProcessMayVanishWhileItIsLookedAt) {
+  std::atomic<pid_t> present = 0;
+  std::atomic<bool> over = false;
+  std::thread reader([&] {
+    while (!over) {
+      if (const pid_t pid = present; pid != 0) {
+        ReadIdentity(pid).status().IgnoreError();
+        EnvironmentOf(pid, "WORD");
+      }
+    }
+  });
+  for (int i = 0; i < 500; ++i) {
+    const absl::StatusOr<pid_t> pid = Spawn({.argv = {"/bin/true"}});
+    ASSERT_TRUE(pid.ok()) << pid.status();
+    present = *pid;
+    EXPECT_EQ(waitpid(*pid, nullptr, 0), *pid);
+    EXPECT_FALSE(ReadIdentity(*pid).ok());
+  }
+  over = true;
+  reader.join();
 }
 
 }  // namespace
