@@ -12,8 +12,8 @@ server itself may take a second.
 1. paced: 16 trainers, 200 steps a second, 3 series, 60 s: the time from a step's report to its
    being durable, and what a report costs training.
 2. flat out: the same trainers without a pause. Points a second, counted until the last is durable.
-3. fair: the paced trainers again for 120 s, while one more reports 2,000 series a step: what their times to
-   durable are then.
+3. fair: the paced trainers again for 120 s, while one more reports 2,000 series a step: what their
+   times to durable are then.
 4. away: flat out, and for a third of the time the disk is full (tests/fakes/fault_shim.c). Nothing
    may be lost, and while the disk is full the server's memory stays what it was.
 5. pinned: flat out, until another process's read of the database has let the write-ahead log grow
