@@ -86,7 +86,7 @@ void CheckFile(std::string_view content) {
   try {
     const SafetensorsFile opened("/proc/self/fd/" + std::to_string(file));
     ReadTensors(opened, content.size());
-    opened.CheckSum();
+    opened.VerifyChecksum();
   } catch (const std::runtime_error& refusal) {
     REQUIRE(std::string_view(refusal.what()).starts_with("/proc/self/fd/"));
   }

@@ -25,7 +25,7 @@ constexpr std::string_view kFileSuffix = ".safetensors";
 constexpr size_t kStepDigits = 12;
 constexpr size_t kMostLosses = 1000;  // a bound for reading, beyond what the detector keeps
 
-using Metadata = std::map<std::string, std::string, std::less<>>;
+using Metadata = SafetensorsFile::Metadata;
 
 std::string OptimizerName(std::string_view state, const std::string& parameter) {
   return std::string(kStatePrefix) + "optimizer/" + std::string(state) + "/" + parameter;
@@ -145,7 +145,8 @@ int64_t LoadCheckpoint(const std::string& path, const TrainingState& state) {
   if (Get(file.metadata(), "format") != kFormat) {
     throw UnreadableFile(path + " is no checkpoint to resume from; init_file takes weights");
   }
-  file.CheckSum();  // before anything is changed, and before settings that only damage made differ
+  // Before anything is changed, and before settings that only damage made differ.
+  file.VerifyChecksum();
   CheckFingerprint(file, state);
   const int64_t step = CheckStep(file, state.settings);
   ForEachTensor(state.learner, [&](const std::string& name, const std::vector<int64_t>& shape,

@@ -26,10 +26,10 @@ static_assert(std::endian::native == std::endian::little,
 
 constexpr uint64_t kLargestHeader = 100'000'000;
 constexpr uint64_t kLengthBytes = 8;
-constexpr std::string_view kCheckSumKey = "normlab_crc32c";
+constexpr std::string_view kChecksumKey = "normlab_crc32c";
 constexpr size_t kPiece = size_t{1} << 20;  // bytes read at once for a checksum
 
-using Metadata = std::map<std::string, std::string, std::less<>>;
+using Metadata = SafetensorsFile::Metadata;
 
 // Bytes of a tensor, or nothing if they are more than a file can have.
 bool SizeOf(const SafetensorsFile::Tensor& tensor, uint64_t* size) {
@@ -113,7 +113,7 @@ class Digest {
  public:
   explicit Digest(const Metadata& metadata) {
     for (const auto& [key, value] : metadata) {
-      if (key == kCheckSumKey) continue;
+      if (key == kChecksumKey) continue;
       AddText(key);
       AddText(value);
     }
@@ -147,7 +147,7 @@ class Digest {
   uint32_t crc_ = 0;
 };
 
-std::string CheckSumOf(const Metadata& metadata, const std::vector<TensorToWrite>& tensors) {
+std::string ChecksumOf(const Metadata& metadata, const std::vector<TensorToWrite>& tensors) {
   std::vector<const TensorToWrite*> order;
   for (const TensorToWrite& tensor : tensors) order.push_back(&tensor);
   std::ranges::sort(order, {}, &TensorToWrite::name);
@@ -281,8 +281,8 @@ void SafetensorsFile::ReadConverted(std::string_view name, std::span<float> valu
   }
 }
 
-void SafetensorsFile::CheckSum() const {
-  const auto written = metadata_.find(kCheckSumKey);
+void SafetensorsFile::VerifyChecksum() const {
+  const auto written = metadata_.find(kChecksumKey);
   if (written == metadata_.end()) return;
   Digest digest(metadata_);
   std::vector<std::byte> buffer(kPiece);
@@ -348,7 +348,7 @@ int64_t WriteSafetensors(const std::string& path, const Metadata& metadata,
   std::ranges::stable_sort(tensors, std::greater{},
                            [](const TensorToWrite& tensor) { return ElementSize(tensor.dtype); });
   Metadata signed_metadata = metadata;
-  signed_metadata.insert_or_assign(std::string(kCheckSumKey), CheckSumOf(metadata, tensors));
+  signed_metadata.insert_or_assign(std::string(kChecksumKey), ChecksumOf(metadata, tensors));
   const std::string header = MakeHeader(signed_metadata, tensors);
   const uint64_t length = header.size();
   AtomicFile file(path);

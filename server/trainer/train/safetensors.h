@@ -7,7 +7,7 @@
 //
 // The format has no checksum. Files written here carry one in their metadata, normlab_crc32c: eight
 // hexadecimal digits, CRC-32C of the rest of the metadata and of every tensor's name, dtype, shape
-// and bytes, in the order of the names (SafetensorsFile::CheckSum).
+// and bytes, in the order of the names (SafetensorsFile::VerifyChecksum).
 #ifndef NORMLAB_SERVER_TRAINER_TRAIN_SAFETENSORS_H_
 #define NORMLAB_SERVER_TRAINER_TRAIN_SAFETENSORS_H_
 
@@ -32,6 +32,7 @@ class UnreadableFile : public std::runtime_error {
 // errors are UnreadableFile and begin with the file's name. Not thread-safe.
 class SafetensorsFile {
  public:
+  using Metadata = std::map<std::string, std::string, std::less<>>;
   struct Tensor {
     std::string dtype;
     std::vector<int64_t> shape;
@@ -48,7 +49,7 @@ class SafetensorsFile {
   SafetensorsFile& operator=(const SafetensorsFile&) = delete;
 
   const std::string& path() const { return path_; }
-  const std::map<std::string, std::string, std::less<>>& metadata() const { return metadata_; }
+  const Metadata& metadata() const { return metadata_; }
   const std::map<std::string, Tensor, std::less<>>& tensors() const { return tensors_; }
 
   // Null if there is none.
@@ -64,7 +65,7 @@ class SafetensorsFile {
 
   // Reads the whole file, and refuses one that carries a checksum of something else: a bit turned
   // over on the disk. Files of other programs carry none and pass.
-  void CheckSum() const;
+  void VerifyChecksum() const;
 
  private:
   void ReadExactly(std::string_view name, std::string_view dtype, std::span<std::byte> bytes) const;
@@ -76,7 +77,7 @@ class SafetensorsFile {
   int fd_ = -1;
   uint64_t size_ = 0;        // of the file
   uint64_t data_start_ = 0;  // offset of the tensors in it
-  std::map<std::string, std::string, std::less<>> metadata_;
+  Metadata metadata_;
   std::map<std::string, Tensor, std::less<>> tensors_;
 };
 
@@ -96,8 +97,7 @@ struct TensorToWrite {
 // and the folder synced, so that a reader (also after a power cut) finds the old file or the new
 // one. Adds normlab_crc32c to the metadata. Returns the file's size. Throws std::runtime_error; the
 // old file is then untouched.
-int64_t WriteSafetensors(const std::string& path,
-                         const std::map<std::string, std::string, std::less<>>& metadata,
+int64_t WriteSafetensors(const std::string& path, const SafetensorsFile::Metadata& metadata,
                          std::vector<TensorToWrite> tensors);
 
 }  // namespace normlab::trainer

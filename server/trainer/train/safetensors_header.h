@@ -13,7 +13,7 @@
 namespace normlab::trainer {
 
 struct SafetensorsHeader {
-  std::map<std::string, std::string, std::less<>> metadata;
+  SafetensorsFile::Metadata metadata;
   std::map<std::string, SafetensorsFile::Tensor, std::less<>> tensors;
 };
 

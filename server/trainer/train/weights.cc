@@ -39,7 +39,7 @@ void CheckShape(const SafetensorsFile& file, const std::string& name,
 void LoadWeights(const std::string& path, bool allow_missing, const ParameterTable& parameters,
                  std::span<float> weights) {
   const SafetensorsFile file(path);
-  file.CheckSum();
+  file.VerifyChecksum();
   std::vector<std::string> missing;
   std::vector<const Parameter*> present;
   for (const Parameter& parameter : parameters.all()) {

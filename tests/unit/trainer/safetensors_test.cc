@@ -49,7 +49,7 @@ class SafetensorsTest : public testing::Test {
   // Why the file is not read.
   std::string Refusal() const {
     try {
-      SafetensorsFile(path_).CheckSum();
+      SafetensorsFile(path_).VerifyChecksum();
     } catch (const std::runtime_error& error) {
       return error.what();
     }
